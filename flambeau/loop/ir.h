@@ -75,6 +75,10 @@ enum class Opcode : uint8_t {
 
 std::string_view name(Opcode op);
 std::string_view name(Scalar s);
+/// Whether `imm` means something for the opcode; it is 0 for all others.
+bool has_immediate(Opcode op);
+/// The `imm` of a constant whose scalar has the low bits of `bits`.
+int64_t constant_bits(Scalar s, int64_t bits);
 
 /// Number of a value within its function. Values are defined once, before use, in the same or an
 /// enclosing block.
