@@ -22,8 +22,8 @@ setup: .venv/.setup ## install the Debian packages that are missing and the Pyth
 
 build: setup ## build the library, the tests and the Python module (build/release, python/flambeau)
 	@start=$$SECONDS; \
-	cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }; \
-	rm -f build-configure.log; \
+	mkdir -p build; \
+	cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }; \
 	cmake --build --preset release -j $(JOBS); \
 	$(PYTHON_ENV) -c 'import flambeau'; \
 	echo "build: $$((SECONDS - start)) s"

@@ -4,8 +4,8 @@ usage: check_reference.py [--collection DIR] [--update] [--only-passing]
 DIR is the whole collection with its program check.py (../shared/golden beside the repository by
 default). An operator of tests/reference/passing.txt that fails now is an error; one that passes now
 is printed, and with --update added to the list and to the values kept in the repository. The list
-only grows: a name that any earlier commit had must be there. Without the collection, the values kept
-in the repository are run.
+only grows: a name that any earlier commit had must be there. Without the collection, the values
+kept in the repository are run.
 """
 
 import argparse

@@ -55,7 +55,7 @@ make_environment() {
   if ! .venv/bin/python -c '' 2>/dev/null; then
     python=$(find_python)
     echo "setup: .venv from $python ($("$python" -V))"
-    rm -rf .venv
+    rm -rf .venv build/*/CMakeCache.txt # which may remember another interpreter
     "$python" -m venv .venv
   fi
   .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements.txt

@@ -96,6 +96,10 @@ std::optional<std::string> try_read_file(const std::string& path) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
+  write_file_atomically(path, std::vector<std::string_view>{content});
+}
+
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts) {
   static std::atomic<uint64_t> counter{0};
   std::string temporary;
   int opened;
@@ -106,7 +110,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   } while (opened < 0 && (errno == EEXIST || errno == EINTR));
   check(opened >= 0, ErrorKind::runtime, "cannot write '", path, "': ", reason(errno));
   Descriptor file(opened);
-  int code = write_all(file.value(), content);
+  int code = 0;
+  for (size_t i = 0; i < parts.size() && code == 0; ++i) code = write_all(file.value(), parts[i]);
   if (file.close() != 0 && code == 0 && errno != EINTR) code = errno;
   if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
   if (code != 0) ::unlink(temporary.c_str());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace flambeau {
 
@@ -17,6 +18,8 @@ std::optional<std::string> try_read_file(const std::string& path);
 /// Writes a temporary file beside `path` and renames it, so that readers see the old or the new
 /// content. Throws a runtime Error; nothing is left behind.
 void write_file_atomically(const std::string& path, std::string_view content);
+/// The same for content in parts, which follow each other in the file.
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts);
 /// Makes the folder and its parents; false when that is not possible.
 bool make_folders(const std::string& path);
 

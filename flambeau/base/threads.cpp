@@ -30,7 +30,8 @@ constexpr unsigned kFloatControl = 0xFFC0;             // MXCSR without its stic
 
 using Body = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);
 
-// Waits until the value differs from `old`: awake for a short time, then asleep. `slept` may be null.
+// Waits until the value differs from `old`: awake for a short time, then asleep. `slept` may be
+// null.
 uint32_t wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, bool* slept) {
   uint32_t now = value.load(std::memory_order_acquire);
   if (now != old) return now;

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "flambeau/base/error.h"
+#include "flambeau/emit/lanes.h"
 
 namespace flambeau::emit {
 namespace {
@@ -22,9 +23,16 @@ namespace {
 // The only functions that kernels call. Anything else in an object is an instruction that the
 // emitter should not have left to a library.
 const void* outside_function(std::string_view name) {
-  if (name == "fmod") return reinterpret_cast<const void*>(static_cast<double (*)(double, double)>(std::fmod));
-  if (name == "fmodf") return reinterpret_cast<const void*>(static_cast<float (*)(float, float)>(std::fmod));
-  fail(ErrorKind::internal, text("internal error: machine code calls unknown function ", name));
+  if (name == "flambeau_load_lanes") return reinterpret_cast<const void*>(&flambeau_load_lanes);
+  if (name == "flambeau_store_lanes") return reinterpret_cast<const void*>(&flambeau_store_lanes);
+  if (name == "fmod") {
+    return reinterpret_cast<const void*>(static_cast<double (*)(double, double)>(&std::fmod));
+  }
+  if (name == "fmodf") {
+    return reinterpret_cast<const void*>(static_cast<float (*)(float, float)>(&std::fmod));
+  }
+  fail(ErrorKind::internal,
+       text("internal error: machine code calls unknown function ", name));
 }
 
 class MappedCode : public Code {
@@ -120,7 +128,8 @@ class Linker {
 
   size_t lay_out() {
     places_.assign(sections_.size(), kNowhere);
-    size_t end = 0;
+    // Sanitized callers look for a signature in the bytes before a function.
+    size_t end = kStubSize;
     for (size_t i = 0; i < sections_.size(); ++i) {
       const Elf64_Shdr& section = sections_[i];
       if (!(section.sh_flags & SHF_ALLOC) || section.sh_type == SHT_X86_64_UNWIND) continue;

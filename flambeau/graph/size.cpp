@@ -34,7 +34,7 @@ bool SizeTable::is_constant(SizeId id, int64_t* value) const {
   return true;
 }
 
-bool SizeTable::is_constant(SizeId id, int64_t value) const {
+bool SizeTable::is_value(SizeId id, int64_t value) const {
   int64_t known;
   return is_constant(id, &known) && known == value;
 }

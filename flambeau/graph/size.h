@@ -36,7 +36,7 @@ class SizeTable {
   const SizeExpression& operator[](SizeId id) const { return expressions_[static_cast<size_t>(id)]; }
   int64_t size() const { return static_cast<int64_t>(expressions_.size()); }
   bool is_constant(SizeId id, int64_t* value = nullptr) const;
-  bool is_constant(SizeId id, int64_t value) const;
+  bool is_value(SizeId id, int64_t value) const;
   /// Values of all expressions from those of the inputs; operands come before their users.
   void evaluate(const int64_t* inputs, int64_t* values) const;
   std::string print(SizeId id) const;

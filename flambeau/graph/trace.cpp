@@ -10,6 +10,10 @@ thread_local Trace* current_trace = nullptr;
 
 Trace* Trace::current() { return current_trace; }
 Trace::Trace() : outer_(current_trace) { current_trace = this; }
+Trace::Trace(Graph graph, std::vector<int64_t> input_sizes)
+    : graph_(std::move(graph)), input_sizes_(std::move(input_sizes)), outer_(current_trace) {
+  current_trace = this;
+}
 Trace::~Trace() { current_trace = outer_; }
 
 int64_t Trace::present(SizeId id) {
@@ -114,7 +118,7 @@ bool decide(graph::Guard::Kind kind, Size a, Size b, bool outcome) {
   if (x == y || (g.sizes.is_constant(x) && g.sizes.is_constant(y))) return outcome;
   // A dim that is not the constant 1 was not 1 when it was keyed.
   if (kind == graph::Guard::Kind::equal) {
-    bool a_is_one = g.sizes.is_constant(x, 1), b_is_one = g.sizes.is_constant(y, 1);
+    bool a_is_one = g.sizes.is_value(x, 1), b_is_one = g.sizes.is_value(y, 1);
     auto is_dim = [&](graph::SizeId s) {
       const auto& e = g.sizes[s];
       return e.op == SizeOp::input && g.size_sources[static_cast<size_t>(e.value)].input >= 0;

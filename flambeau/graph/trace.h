@@ -14,12 +14,15 @@ class Trace {
  public:
   /// Makes this the current trace of the thread until destruction; traces nest.
   Trace();
+  /// Continues a graph; `input_sizes` are present values of its input sizes.
+  Trace(Graph graph, std::vector<int64_t> input_sizes);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
   static Trace* current();
 
   Graph& graph() { return graph_; }
+  const std::vector<int64_t>& input_sizes() const { return input_sizes_; }
 
   /// A new input. Dims of present size 1 are the constant 1 (that is part of every key).
   Tensor add_tensor_input(DType dtype, const Dims& sizes);

@@ -4,6 +4,7 @@
 // caches, so it is printed on every compile and kept terse.
 #include <charconv>
 
+#include "flambeau/base/error.h"
 #include "flambeau/loop/ir.h"
 
 namespace flambeau::loop {
@@ -76,7 +77,11 @@ class Printer {
   void print_value(Value v, bool typed) {
     out_.push_back('v');
     print_number(v);
-    if (typed) print((*types_)[static_cast<size_t>(v)]);
+    if (!typed) return;
+    // The form is needed before the verifier has run.
+    internal_check(v >= 0 && static_cast<size_t>(v) < types_->size(), "loop IR value number ", v,
+                   " out of range");
+    print((*types_)[static_cast<size_t>(v)]);
   }
 
   void print(Type type) {

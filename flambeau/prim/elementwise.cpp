@@ -103,7 +103,6 @@ graph::Definition elementwise(const char* name, decltype(graph::Definition::infe
 #define LOWER [](Lowering & l) -> Value
 
 Tensor square(const Tensor& x) { return mul(x, x); }
-Tensor reciprocal(const Tensor& x) { return div(constant_like(x, 1), x); }
 Tensor scaled(const Tensor& x, double c) { return mul(x, constant_like(x, c)); }
 Tensor zero_where(const Tensor& condition, const Tensor& x) { return select(condition, zeros_like(x), x); }
 

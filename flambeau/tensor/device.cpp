@@ -30,7 +30,8 @@ std::string_view name_of(DeviceType type) {
   for (const TypeName& entry : kTypeNames) {
     if (entry.type == type) return entry.name;
   }
-  fail(ErrorKind::internal, text("internal error: no device type has number ", static_cast<int>(type)));
+  fail(ErrorKind::internal,
+       text("internal error: no device type has number ", static_cast<int>(type)));
 }
 
 std::atomic<Allocator*>& allocator_slot(DeviceType type) {
@@ -72,7 +73,8 @@ Device parse_device(std::string_view whole) {
                digits[0] != '-' && (digits[0] != '0' || digits.size() == 1) &&
                index <= std::numeric_limits<int8_t>::max();
   check(valid, ErrorKind::runtime, "Invalid device string: '", whole,
-        "'; expected a device type, or one followed by ':' and an index from 0 to 127, such as 'cuda:0'");
+        "'; expected a device type, or one followed by ':' and an index from 0 to 127, such as "
+        "'cuda:0'");
   device.index = static_cast<int8_t>(index);
   return device;
 }
@@ -88,8 +90,9 @@ Allocator& allocator(DeviceType type) {
     std::string present = names_where([](DeviceType other) {
       return allocator_slot(other).load(std::memory_order_acquire) != nullptr;
     });
-    fail(ErrorKind::runtime, text("no memory on device type ", name_of(type),
-                                  ": this build has memory on ", present.empty() ? "none" : present));
+    fail(ErrorKind::runtime,
+         text("no memory on device type ", name_of(type), ": this build has memory on ",
+              present.empty() ? "none" : present));
   }
   return *found;
 }

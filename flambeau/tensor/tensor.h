@@ -18,10 +18,13 @@
 
 namespace flambeau {
 
+struct TensorImpl;
+
 /// What autograd keeps for a tensor; autograd/ derives from it.
 struct GradientState {
   virtual ~GradientState() = default;
   bool requires_grad = false;
+  const TensorImpl* base = nullptr;  // of a differentiable view: it requires a gradient when its base does
 };
 
 struct TensorImpl {
@@ -40,7 +43,9 @@ struct TensorImpl {
   std::atomic<int64_t> references{0};
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
   void release();
-  bool requires_grad() const { return gradient && gradient->requires_grad; }
+  bool requires_grad() const {
+    return gradient && (gradient->requires_grad || (gradient->base && gradient->base->requires_grad()));
+  }
   /// Recomputes numel and contiguous from sizes and strides. Throws when the product of sizes overflows.
   void refresh();
 };

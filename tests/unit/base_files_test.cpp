@@ -1,5 +1,3 @@
-#include "flambeau/base/files.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "flambeau/base/error.h"
+#include "flambeau/base/files.h"
 #include "flambeau/base/hash.h"
 #include "flambeau/base/settings.h"
 

@@ -1,8 +1,8 @@
-#include "flambeau/base/philox.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "flambeau/base/philox.h"
 
 namespace flambeau {
 namespace {

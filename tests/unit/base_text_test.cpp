@@ -1,11 +1,10 @@
-#include "flambeau/base/text.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <limits>
 
 #include "flambeau/base/error.h"
+#include "flambeau/base/text.h"
 
 namespace flambeau {
 namespace {

@@ -1,5 +1,3 @@
-#include "flambeau/base/threads.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +12,16 @@
 #include <vector>
 
 #include "flambeau/base/error.h"
+#include "flambeau/base/threads.h"
+
+// ThreadSanitizer does not follow forks of a process with threads.
+#if defined(__SANITIZE_THREAD__)
+#define FLAMBEAU_WATCHES_THREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FLAMBEAU_WATCHES_THREADS
+#endif
+#endif
 
 namespace flambeau {
 namespace {
@@ -190,7 +198,7 @@ TEST_F(Threads, SleepersWakeUp) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__) && !(__has_feature(thread_sanitizer))
+#ifndef FLAMBEAU_WATCHES_THREADS
 int exit_code_of(pid_t child) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);

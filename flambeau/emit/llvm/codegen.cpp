@@ -1,5 +1,5 @@
-// LLVM IR to machine code: target machines for the two feature levels, strict floating point, no
-// optimisation pipeline before code generation (the loop IR says what is to be done).
+// LLVM IR to machine code: strict floating point, and no optimisation pipeline before code
+// generation, since the loop IR says what is to be done.
 #include "flambeau/emit/llvm/codegen.h"
 
 #include <llvm/IR/LegacyPassManager.h>
@@ -12,7 +12,10 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 
+#include <map>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "flambeau/base/error.h"
 #include "flambeau/emit/llvm/lower.h"
@@ -22,7 +25,7 @@ namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& features) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -36,9 +39,9 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      kTriple, target.features, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      kTriple, features, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       llvm::CodeGenOptLevel::Default, /*JIT=*/false));
-  internal_check(machine != nullptr, "LLVM made no machine for ", target.features);
+  internal_check(machine != nullptr, "LLVM made no machine for ", features);
   return machine;
 }
 
@@ -53,31 +56,79 @@ void lower_module(llvm::Module& out, const loop::Module& module, const Target& t
 #endif
 }
 
-std::string generate(const loop::Module& module, const Target& target, llvm::CodeGenFileType kind) {
-  std::unique_ptr<llvm::TargetMachine> machine = make_machine(target);
-  llvm::LLVMContext context;
-  llvm::Module ir("flambeau", context);
-  ir.setTargetTriple(kTriple);
-  ir.setDataLayout(machine->createDataLayout());
-  lower_module(ir, module, target);
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  const bool refused = machine->addPassesToEmitFile(passes, stream, nullptr, kind,
-                                                    /*DisableVerify=*/true);
-  internal_check(!refused, "LLVM cannot emit this kind of file");
-  passes.run(ir);
-  return std::string(bytes.data(), bytes.size());
+// A context with everything that is made once for many modules: setting up the machine and its
+// hundred passes costs 0.8 ms, as much as compiling a small kernel. Code does not depend on what was
+// compiled before.
+class Compiler {
+ public:
+  Compiler(const std::string& features, llvm::CodeGenFileType kind)
+      : machine_(make_machine(features)), stream_(bytes_) {
+    const bool refused =
+        machine_->addPassesToEmitFile(passes_, stream_, nullptr, kind, /*DisableVerify=*/true);
+    internal_check(!refused, "LLVM cannot emit this kind of file");
+  }
+
+  std::string run(const loop::Module& module, const Target& target) {
+    ++uses_;
+    llvm::Module ir("flambeau", context_);
+    ir.setTargetTriple(kTriple);
+    ir.setDataLayout(machine_->createDataLayout());
+    lower_module(ir, module, target);
+    bytes_.clear();
+    passes_.run(ir);
+    return std::string(bytes_.data(), bytes_.size());
+  }
+
+  // The context keeps every constant it has seen.
+  bool worn_out() const { return uses_ >= 256; }
+
+ private:
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_;
+  llvm::legacy::PassManager passes_;
+  int uses_ = 0;
+};
+
+struct IdleCompilers {
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::unique_ptr<Compiler>>> by_features;
+};
+
+// Lives for ever: threads may compile while the process exits.
+IdleCompilers& idle_compilers() {
+  static auto* idle = new IdleCompilers;
+  return *idle;
 }
 
 }  // namespace
 
 std::string compile_object(const loop::Module& module, const Target& target) {
-  return generate(module, target, llvm::CodeGenFileType::ObjectFile);
+  IdleCompilers& idle = idle_compilers();
+  std::unique_ptr<Compiler> compiler;
+  {
+    std::lock_guard lock(idle.mutex);
+    auto& list = idle.by_features[target.features];
+    if (!list.empty()) {
+      compiler = std::move(list.back());
+      list.pop_back();
+    }
+  }
+  if (compiler == nullptr) {
+    compiler = std::make_unique<Compiler>(target.features, llvm::CodeGenFileType::ObjectFile);
+  }
+  // A compiler whose run threw is not used again.
+  std::string object = compiler->run(module, target);
+  if (!compiler->worn_out()) {
+    std::lock_guard lock(idle.mutex);
+    idle.by_features[target.features].push_back(std::move(compiler));
+  }
+  return object;
 }
 
 std::string compile_assembly(const loop::Module& module, const Target& target) {
-  return generate(module, target, llvm::CodeGenFileType::AssemblyFile);
+  return Compiler(target.features, llvm::CodeGenFileType::AssemblyFile).run(module, target);
 }
 
 std::string print_llvm(const loop::Module& module, const Target& target) {

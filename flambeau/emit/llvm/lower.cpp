@@ -208,7 +208,7 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
     }
     case Opcode::load: return lower_load(instruction);
     case Opcode::offset: return element(x(0), x(1), static_cast<int>(instruction.imm));
-    case Opcode::stack: return stack_room(instruction.imm, 64);
+    case Opcode::stack: return stack_room(instruction.imm);
     default:
       fail(ErrorKind::internal,
            text("internal error: loop IR ", loop::name(instruction.opcode), " is no value"));

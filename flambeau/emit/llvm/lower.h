@@ -34,11 +34,13 @@ class FunctionLowering {
   void lower_store(const loop::Instruction& instruction);
   // Address of an element: pointer + index * bytes.
   llvm::Value* element(llvm::Value* pointer, llvm::Value* index, int bytes);
-  // Runs `body` for each set lane of the mask, at run time, with the lane number as i64.
-  template <class Body>
-  void for_set_lanes(llvm::Value* mask, int lanes, Body body);
-  // Room on the stack of this call, in the entry block.
-  llvm::Value* stack_room(int64_t bytes, int alignment);
+  // The mask as bits of an i64, lane 0 lowest.
+  llvm::Value* mask_bits(llvm::Value* mask, int lanes);
+  // Calls a function of lanes.h; `packed` holds the lanes side by side.
+  void call_lanes(const char* name, llvm::Value* packed, llvm::Value* pointer, llvm::Value* index,
+                  llvm::Value* mask, int lanes, int bytes);
+  // Room on the stack of this call, in the entry block, 64-byte aligned.
+  llvm::Value* stack_room(int64_t bytes);
 
   llvm::Type* type_of(loop::Type type);
   llvm::Type* scalar_of(loop::Scalar scalar);

@@ -1,6 +1,6 @@
 // Loads and stores of the loop IR in LLVM IR. Whole vectors are one unaligned access. Masked
-// accesses use the hardware's where it has them; else only set lanes are visited, in a small loop
-// (tails are short, and code size is compile time). Gathers are one load a lane: as fast as the
+// accesses use the hardware's where it has them, else a function of the library (lanes.h): tails are
+// short, and every block of code costs compile time. Gathers are one load a lane: as fast as the
 // AVX2 instruction, and without its hazards. Masked-off lanes never touch memory.
 #include <llvm/IR/Intrinsics.h>
 
@@ -21,35 +21,38 @@ llvm::Value* FunctionLowering::element(llvm::Value* pointer, llvm::Value* index,
                       b_.CreateMul(index, b_.getInt64(static_cast<uint64_t>(bytes))));
 }
 
-llvm::Value* FunctionLowering::stack_room(int64_t bytes, int alignment) {
+llvm::Value* FunctionLowering::stack_room(int64_t bytes) {
   llvm::BasicBlock& entry = function_->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
   auto* room = at_entry.CreateAlloca(at_entry.getInt8Ty(),
                                      at_entry.getInt64(static_cast<uint64_t>(bytes)));
-  room->setAlignment(llvm::Align(static_cast<uint64_t>(alignment)));
+  room->setAlignment(llvm::Align(64));
   return room;
 }
 
-template <class Body>
-void FunctionLowering::for_set_lanes(llvm::Value* mask, int lanes, Body body) {
-  llvm::IntegerType* word = b_.getIntNTy(static_cast<unsigned>(lanes));
-  llvm::Value* set = lanes == 1 ? b_.CreateZExt(mask, b_.getInt64Ty())
-                                : b_.CreateZExtOrTrunc(b_.CreateBitCast(mask, word), b_.getInt64Ty());
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "", function_);
-  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "", function_);
-  llvm::Value* zero = b_.getInt64(0);
-  b_.CreateCondBr(b_.CreateICmpNE(set, zero), inside, after);
-  b_.SetInsertPoint(inside);
-  llvm::PHINode* left = b_.CreatePHI(b_.getInt64Ty(), 2);
-  left->addIncoming(set, before);
-  llvm::Value* lane =
-      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {b_.getInt64Ty()}, {left, b_.getTrue()});
-  body(lane);
-  llvm::Value* rest = b_.CreateAnd(left, b_.CreateSub(left, b_.getInt64(1)));
-  left->addIncoming(rest, inside);
-  b_.CreateCondBr(b_.CreateICmpNE(rest, zero), inside, after);
-  b_.SetInsertPoint(after);
+llvm::Value* FunctionLowering::mask_bits(llvm::Value* mask, int lanes) {
+  llvm::Value* word = mask;
+  if (lanes > 1) word = b_.CreateBitCast(mask, b_.getIntNTy(static_cast<unsigned>(lanes)));
+  return b_.CreateZExt(word, b_.getInt64Ty());
+}
+
+void FunctionLowering::call_lanes(const char* name, llvm::Value* packed, llvm::Value* pointer,
+                                  llvm::Value* index, llvm::Value* mask, int lanes, int bytes) {
+  llvm::Type* i64 = b_.getInt64Ty();
+  llvm::Type* ptr = b_.getPtrTy();
+  llvm::Value* indices = llvm::ConstantPointerNull::get(b_.getPtrTy());
+  if (index->getType()->isVectorTy()) {
+    indices = stack_room(8 * lanes);
+    b_.CreateAlignedStore(index, indices, llvm::Align(1));
+  } else {
+    pointer = element(pointer, index, bytes);
+  }
+  llvm::FunctionCallee callee = module_.getOrInsertFunction(
+      name, llvm::FunctionType::get(b_.getVoidTy(), {ptr, ptr, ptr, i64, i64}, false));
+  auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  b_.CreateCall(callee, {packed, pointer, indices, mask_bits(mask, lanes),
+                         b_.getInt64(static_cast<uint64_t>(bytes))});
 }
 
 llvm::Value* FunctionLowering::lower_load(const Instruction& instruction) {
@@ -81,20 +84,9 @@ llvm::Value* FunctionLowering::lower_load(const Instruction& instruction) {
                                llvm::Constant::getNullValue(result));
   }
   // The lanes meet in memory, which starts as zeros.
-  llvm::Value* room = stack_room(bytes * type.lanes, 64);
+  llvm::Value* room = stack_room(bytes * type.lanes);
   b_.CreateAlignedStore(llvm::Constant::getNullValue(result), room, align);
-  llvm::Value* indices = nullptr;
-  if (gathers) {
-    indices = stack_room(8 * type.lanes, 64);
-    b_.CreateAlignedStore(index, indices, align);
-  }
-  for_set_lanes(mask, type.lanes, [&](llvm::Value* lane) {
-    llvm::Value* at =
-        gathers ? b_.CreateAlignedLoad(b_.getInt64Ty(), element(indices, lane, 8), align)
-                : b_.CreateAdd(index, lane);
-    llvm::Value* value = b_.CreateAlignedLoad(scalar, element(pointer, at, bytes), align);
-    b_.CreateAlignedStore(value, element(room, lane, bytes), align);
-  });
+  call_lanes("flambeau_load_lanes", room, pointer, index, mask, type.lanes, bytes);
   return b_.CreateAlignedLoad(result, room, align);
 }
 
@@ -127,20 +119,9 @@ void FunctionLowering::lower_store(const Instruction& instruction) {
     b_.CreateMaskedStore(value, element(pointer, index, bytes), align, mask);
     return;
   }
-  llvm::Value* room = stack_room(bytes * type.lanes, 64);
+  llvm::Value* room = stack_room(bytes * type.lanes);
   b_.CreateAlignedStore(value, room, align);
-  llvm::Value* indices = nullptr;
-  if (scatters) {
-    indices = stack_room(8 * type.lanes, 64);
-    b_.CreateAlignedStore(index, indices, align);
-  }
-  for_set_lanes(mask, type.lanes, [&](llvm::Value* lane) {
-    llvm::Value* at =
-        scatters ? b_.CreateAlignedLoad(b_.getInt64Ty(), element(indices, lane, 8), align)
-                 : b_.CreateAdd(index, lane);
-    llvm::Value* one = b_.CreateAlignedLoad(scalar, element(room, lane, bytes), align);
-    b_.CreateAlignedStore(one, element(pointer, at, bytes), align);
-  });
+  call_lanes("flambeau_store_lanes", room, pointer, index, mask, type.lanes, bytes);
 }
 
 }  // namespace flambeau::emit

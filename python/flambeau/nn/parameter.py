@@ -16,7 +16,7 @@ def _subclass(kind, data, requires_grad):
 
 
 def _rebuild(kind, data, requires_grad, attributes):
-    result = kind(data, requires_grad) if kind is not Buffer else kind(data)
+    result = _subclass(kind, data, requires_grad)
     result.__dict__.update(attributes)
     return result
 
