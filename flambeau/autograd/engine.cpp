@@ -1,4 +1,5 @@
-// The backward pass: a list of ready nodes, taken by descending number, on the calling thread. No recursion.
+// The backward pass: a list of ready nodes, taken by descending number, on the calling thread. No
+// recursion.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +17,9 @@ namespace {
 
 class GradientMode {
  public:
-  explicit GradientMode(bool enabled) : before_(run::gradients_enabled()) { run::set_gradients_enabled(enabled); }
+  explicit GradientMode(bool enabled) : before_(run::gradients_enabled()) {
+    run::set_gradients_enabled(enabled);
+  }
   ~GradientMode() { run::set_gradients_enabled(before_); }
 
  private:
@@ -25,7 +28,8 @@ class GradientMode {
 
 class BackwardPass {
  public:
-  BackwardPass(bool retain_graph, bool create_graph) : retain_graph_(retain_graph), create_graph_(create_graph) {}
+  BackwardPass(bool retain_graph, bool create_graph)
+      : retain_graph_(retain_graph), create_graph_(create_graph) {}
 
   /// From now on only what leads to a wanted edge runs.
   void want(const Edge& edge) {
@@ -57,11 +61,11 @@ class BackwardPass {
 
  private:
   struct Task {
-    int64_t pending = 0;              // cotangents that are still to come
+    int64_t pending = 0;  // cotangents that are still to come
     bool explored = false;
-    bool needed = false;              // it or a node below it is wanted
-    bool runs = false;                // not only kept: a node below is wanted
-    std::vector<Tensor> cotangents;   // by result
+    bool needed = false;             // it or a node below it is wanted
+    bool runs = false;               // not only kept: a node below is wanted
+    std::vector<Tensor> cotangents;  // by result
     std::vector<std::pair<int32_t, size_t>> captures;
   };
   struct Ready {
@@ -96,7 +100,8 @@ class BackwardPass {
       }
       stack.pop_back();
       bool below = false;
-      for (const auto& edge : node->next_edges()) below |= edge.node && tasks_[edge.node.get()].needed;
+      for (const auto& edge : node->next_edges())
+        below |= edge.node && tasks_[edge.node.get()].needed;
       Task& task = tasks_[node];
       task.runs = wants_ ? below || (task.needed && task.captures.empty()) : true;
       task.needed |= below;
@@ -107,7 +112,8 @@ class BackwardPass {
   void deliver(const Edge& edge, Tensor cotangent) {
     Task& task = tasks_[edge.node.get()];
     if (cotangent.defined() && task.needed) {
-      if (task.cotangents.empty()) task.cotangents.resize(static_cast<size_t>(edge.node->result_count()));
+      if (task.cotangents.empty())
+        task.cotangents.resize(static_cast<size_t>(edge.node->result_count()));
       Tensor& sum = task.cotangents[static_cast<size_t>(edge.index)];
       sum = sum.defined() ? added(sum, cotangent, create_graph_) : std::move(cotangent);
     }
@@ -124,7 +130,8 @@ class BackwardPass {
       cotangents.resize(static_cast<size_t>(node.result_count()));
       std::shared_ptr<Hooks> hooks = node.hooks();
       if (hooks) run_tensor_hooks(*hooks, cotangents);
-      for (auto [index, number] : task.captures) captures_[number] = cotangents[static_cast<size_t>(index)];
+      for (auto [index, number] : task.captures)
+        captures_[number] = cotangents[static_cast<size_t>(index)];
       if (task.runs) results = call(node, hooks.get(), std::move(cotangents));
     }
     const auto& edges = node.next_edges();
@@ -163,16 +170,18 @@ class BackwardPass {
   void check_results(const Node& node, std::vector<Tensor>& results) {
     const auto& edges = node.next_edges();
     check(results.size() <= edges.size(), ErrorKind::runtime, "Function ", node.name(),
-          " returned an invalid number of gradients - expected ", edges.size(), ", but got ", results.size());
+          " returned an invalid number of gradients - expected ", edges.size(), ", but got ",
+          results.size());
     for (size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined() || !edges[i].node) continue;
       const ResultType* type = edges[i].node->result_type(edges[i].index);
-      if (type && !conforms(results[i], *type)) results[i] = conform(results[i], *type, node.name(), i, create_graph_);
+      if (type && !conforms(results[i], *type))
+        results[i] = conform(results[i], *type, node.name(), i, create_graph_);
     }
     if (!anomaly_mode_on() || !anomaly().check_nan) return;
     for (size_t i = 0; i < results.size(); ++i) {
-      check(!results[i].defined() || !has_nan(results[i]), ErrorKind::runtime, "Function '", node.name(),
-            "' returned nan values in its ", i, "th output.");
+      check(!results[i].defined() || !has_nan(results[i]), ErrorKind::runtime, "Function '",
+            node.name(), "' returned nan values in its ", i, "th output.");
     }
   }
 
@@ -187,27 +196,32 @@ class BackwardPass {
 std::string field_size(const Dims& sizes) { return text("torch.Size(", sizes, ")"); }
 
 /// The cotangents that the pass starts with, in the form of the outputs.
-std::vector<Tensor> start_cotangents(const std::vector<ResultType>& types, const std::vector<Tensor>& given,
-                                     bool create_graph) {
-  check(given.empty() || given.size() == types.size(), ErrorKind::runtime, "got ", types.size(), " tensors and ",
-        given.size(), " gradients");
+std::vector<Tensor> start_cotangents(const std::vector<ResultType>& types,
+                                     const std::vector<Tensor>& given, bool create_graph) {
+  check(given.empty() || given.size() == types.size(), ErrorKind::runtime, "got ", types.size(),
+        " tensors and ", given.size(), " gradients");
   std::vector<Tensor> result;
   for (size_t i = 0; i < types.size(); ++i) {
     const ResultType& type = types[i];
     if (given.empty() || !given[i].defined()) {
       int64_t numel = checked_numel(type.sizes);
-      check(numel == 1, ErrorKind::runtime, "grad can be implicitly created only for scalar outputs");
+      check(numel == 1, ErrorKind::runtime,
+            "grad can be implicitly created only for scalar outputs");
       check(!is_complex(type.dtype), ErrorKind::runtime,
-            "grad can be implicitly created only for real scalar outputs but got torch.", type.dtype);
+            "grad can be implicitly created only for real scalar outputs but got torch.",
+            type.dtype);
       result.push_back(filled(type, 1));
       continue;
     }
     const Tensor& g = given[i];
-    check(g.sizes() == type.sizes, ErrorKind::runtime, "Mismatch in shape: grad_output[", i, "] has a shape of ",
-          field_size(g.sizes()), " and output[", i, "] has a shape of ", field_size(type.sizes), ".");
+    check(g.sizes() == type.sizes, ErrorKind::runtime, "Mismatch in shape: grad_output[", i,
+          "] has a shape of ", field_size(g.sizes()), " and output[", i, "] has a shape of ",
+          field_size(type.sizes), ".");
     check(is_complex(g.dtype()) == is_complex(type.dtype), ErrorKind::runtime,
-          "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-          "grad_output[", i, "] has a dtype of torch.", g.dtype(), " and output[", i, "] has a dtype of torch.",
+          "For complex Tensors, both grad_output and output are required to have the same dtype. "
+          "Mismatch in dtype: "
+          "grad_output[",
+          i, "] has a dtype of torch.", g.dtype(), " and output[", i, "] has a dtype of torch.",
           type.dtype, ".");
     result.push_back(conforms(g, type) ? g : conform(g, type, "backward", i, create_graph));
   }
@@ -226,18 +240,21 @@ std::vector<Edge> start_edges(const std::vector<Tensor>& tensors, std::vector<Re
 }
 
 std::vector<Tensor> run_to(const std::vector<Edge>& roots, std::vector<Tensor> cotangents,
-                           const std::vector<Edge>& inputs, bool retain_graph, bool create_graph, bool allow_unused) {
+                           const std::vector<Edge>& inputs, bool retain_graph, bool create_graph,
+                           bool allow_unused) {
   GradientMode mode(create_graph);
   BackwardPass pass(retain_graph, create_graph);
   for (const auto& edge : inputs) {
-    check(edge.node != nullptr, ErrorKind::runtime, "One of the differentiated Tensors does not require grad");
+    check(edge.node != nullptr, ErrorKind::runtime,
+          "One of the differentiated Tensors does not require grad");
     pass.capture(edge);
   }
   pass.run(roots, std::move(cotangents));
   std::vector<Tensor> result;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check(allow_unused || pass.captured(i).defined(), ErrorKind::runtime,
-          "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+          "One of the differentiated Tensors appears to not have been used in the graph. Set "
+          "allow_unused=True if "
           "this is the desired behavior.");
     result.push_back(pass.captured(i));
   }
@@ -252,8 +269,8 @@ std::vector<Edge> edges_of(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-void backward(const std::vector<Tensor>& tensors, const std::vector<Tensor>& cotangents, bool retain_graph,
-              bool create_graph, const std::vector<Tensor>& inputs) {
+void backward(const std::vector<Tensor>& tensors, const std::vector<Tensor>& cotangents,
+              bool retain_graph, bool create_graph, const std::vector<Tensor>& inputs) {
   std::vector<ResultType> types;
   std::vector<Edge> roots = start_edges(tensors, &types);
   GradientMode mode(create_graph);
@@ -263,9 +280,12 @@ void backward(const std::vector<Tensor>& tensors, const std::vector<Tensor>& cot
   std::vector<std::pair<Tensor, size_t>> results;
   for (const auto& t : inputs) {
     Edge edge = gradient_edge(t);
-    check(edge.node != nullptr, ErrorKind::runtime, "One of the differentiated Tensors does not require grad");
-    if (is_leaf(t)) pass.want(edge);
-    else results.emplace_back(t, pass.capture(edge));
+    check(edge.node != nullptr, ErrorKind::runtime,
+          "One of the differentiated Tensors does not require grad");
+    if (is_leaf(t))
+      pass.want(edge);
+    else
+      results.emplace_back(t, pass.capture(edge));
   }
   pass.run(roots, std::move(start));
   for (const auto& [t, number] : results) {
@@ -278,25 +298,25 @@ void backward(const std::vector<Tensor>& tensors, const std::vector<Tensor>& cot
 }
 
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& cotangents, bool retain_graph, bool create_graph,
-                              bool allow_unused) {
+                              const std::vector<Tensor>& cotangents, bool retain_graph,
+                              bool create_graph, bool allow_unused) {
   std::vector<ResultType> types;
   std::vector<Edge> roots = start_edges(outputs, &types);
-  return run_to(roots, start_cotangents(types, cotangents, create_graph), edges_of(inputs), retain_graph, create_graph,
-                allow_unused);
+  return run_to(roots, start_cotangents(types, cotangents, create_graph), edges_of(inputs),
+                retain_graph, create_graph, allow_unused);
 }
 
 std::vector<Tensor> gradients(const std::vector<Edge>& outputs, const std::vector<Edge>& inputs,
-                              const std::vector<Tensor>& cotangents, bool retain_graph, bool create_graph,
-                              bool allow_unused) {
+                              const std::vector<Tensor>& cotangents, bool retain_graph,
+                              bool create_graph, bool allow_unused) {
   std::vector<Tensor> start = cotangents;
   start.resize(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     check(outputs[i].node != nullptr, ErrorKind::runtime, "element ", i,
           " of tensors does not require grad and does not have a grad_fn");
     const ResultType* type = outputs[i].node->result_type(outputs[i].index);
-    check(type || start[i].defined(), ErrorKind::runtime, "a gradient must be given for a result of ",
-          outputs[i].node->name());
+    check(type || start[i].defined(), ErrorKind::runtime,
+          "a gradient must be given for a result of ", outputs[i].node->name());
     if (type) start[i] = start_cotangents({*type}, {start[i]}, create_graph)[0];
   }
   return run_to(outputs, std::move(start), inputs, retain_graph, create_graph, allow_unused);

@@ -8,7 +8,8 @@
 
 namespace flambeau::autograd {
 
-/// Where a gradient is kept: by a leaf, or by another tensor that retains it and the node that writes it.
+/// Where a gradient is kept: by a leaf, or by another tensor that retains it and the node that
+/// writes it.
 struct GradientSlot {
   Tensor grad;
 };
@@ -24,7 +25,8 @@ struct Hooks {
   std::vector<Entry<NodePreHook>> before;
   std::vector<Entry<NodeHook>> after;
   std::vector<Entry<std::function<void(const Tensor&)>>> accumulated;
-  std::vector<std::pair<int32_t, std::shared_ptr<GradientSlot>>> retained;  // by result; after all other hooks
+  std::vector<std::pair<int32_t, std::shared_ptr<GradientSlot>>>
+      retained;  // by result; after all other hooks
 
   bool remove(uint64_t id);
 };

@@ -32,8 +32,8 @@ struct Waiting {
 // What waits to be released on this thread; null while nothing is being released.
 thread_local Waiting* waiting = nullptr;
 
-/// Releases one object, then what its destruction and that of the following ones put on the list: the depth of the
-/// stack does not grow with the tape.
+/// Releases one object, then what its destruction and that of the following ones put on the list:
+/// the depth of the stack does not grow with the tape.
 template <class P>
 void release_all(P first) {
   Waiting list;
@@ -55,7 +55,8 @@ void release_all(P first) {
 
 template <class Entries>
 bool remove_from(Entries& entries, uint64_t id) {
-  auto it = std::find_if(entries.begin(), entries.end(), [id](const auto& e) { return e.id == id; });
+  auto it =
+      std::find_if(entries.begin(), entries.end(), [id](const auto& e) { return e.id == id; });
   if (it == entries.end()) return false;
   entries.erase(it);
   return true;
@@ -65,18 +66,25 @@ bool remove_from(Entries& entries, uint64_t id) {
 
 void release_node(NodePointer node) {
   if (!node) return;
-  if (waiting) waiting->nodes.push_back(std::move(node));
-  else release_all(std::move(node));
+  if (node.use_count() > 1)
+    node.reset();
+  else if (waiting)
+    waiting->nodes.push_back(std::move(node));
+  else
+    release_all(std::move(node));
 }
 
 void release_view(std::unique_ptr<ViewInfo> view) {
   if (!view) return;
-  if (waiting) waiting->views.push_back(std::move(view));
-  else release_all(std::move(view));
+  if (waiting)
+    waiting->views.push_back(std::move(view));
+  else
+    release_all(std::move(view));
 }
 
 Node::Node() : sequence_number_(sequence.fetch_add(1, std::memory_order_relaxed)) {
-  if (!anomaly_enabled.load(std::memory_order_relaxed)) [[likely]] return;
+  if (!anomaly_enabled.load(std::memory_order_relaxed)) [[likely]]
+    return;
   std::function<std::string()> location;
   {
     std::lock_guard lock(anomaly_state().mutex);
@@ -141,8 +149,8 @@ void run_tensor_hooks(const Hooks& hooks, std::vector<Tensor>& cotangents) {
     if (!g.defined()) continue;
     Tensor replaced = entry.hook(g);
     if (!replaced.defined()) continue;
-    check(replaced.sizes() == g.sizes(), ErrorKind::runtime, "hook has changed the size of value: from ", g.sizes(),
-          " to ", replaced.sizes());
+    check(replaced.sizes() == g.sizes(), ErrorKind::runtime,
+          "hook has changed the size of value: from ", g.sizes(), " to ", replaced.sizes());
     g = replaced;
   }
   for (const auto& [result, slot] : hooks.retained) {
@@ -164,7 +172,8 @@ void set_anomaly(Anomaly mode) {
   anomaly_enabled.store(mode.enabled, std::memory_order_relaxed);
 }
 
-void set_anomaly_callbacks(std::function<std::string()> location, std::function<void(const std::string&)> report) {
+void set_anomaly_callbacks(std::function<std::string()> location,
+                           std::function<void(const std::string&)> report) {
   std::lock_guard lock(anomaly_state().mutex);
   anomaly_state().location = std::move(location);
   anomaly_state().report = std::move(report);
@@ -180,10 +189,11 @@ void report_anomaly(const Node& node) {
   }
   if (!report) return;
   std::string where = node.location();
-  report(where.empty() ? text("Error detected in ", node.name(), ". No forward pass information available. Enable "
+  report(where.empty() ? text("Error detected in ", node.name(),
+                              ". No forward pass information available. Enable "
                               "detect anomaly during forward pass for more information.")
-                       : text("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
-                              where));
+                       : text("Error detected in ", node.name(),
+                              ". Traceback of forward call that caused the error:\n", where));
 }
 
 }  // namespace flambeau::autograd

@@ -25,9 +25,11 @@ bool any_defined(const std::vector<Tensor>& tensors) {
 }
 
 /// The integer arguments of a run of `program`, from the values of its input sizes.
-std::vector<int64_t> size_arguments_of(const run::Program& program, const std::vector<int64_t>& input_sizes) {
+std::vector<int64_t> size_arguments_of(const run::Program& program,
+                                       const std::vector<int64_t>& input_sizes) {
   const auto& sources = program.graph().size_sources;
-  internal_check(sources.size() == input_sizes.size(), "a derivative does not know the sizes of ", program.name());
+  internal_check(sources.size() == input_sizes.size(), "a derivative does not know the sizes of ",
+                 program.name());
   std::vector<int64_t> arguments;
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].input >= 0) continue;
@@ -63,33 +65,43 @@ std::string node_name(const std::string& operator_name) {
 }
 
 DerivativeNode::DerivativeNode(std::shared_ptr<const run::Derivative> derivative,
-                               const std::vector<run::Operand>& operands, const std::vector<int64_t>& forward_sizes,
+                               const std::vector<run::Operand>& operands,
+                               const std::vector<int64_t>& forward_sizes,
                                const std::vector<Tensor>& results, std::vector<Edge> edges)
     : derivative_(std::move(derivative)) {
   using Kind = run::Derivative::Source::Kind;
   edges_ = std::move(edges);
-  types_.reserve(static_cast<size_t>(derivative_->outputs));
-  for (int32_t i = 0; i < derivative_->outputs; ++i) types_.emplace_back(results[static_cast<size_t>(i)]);
-  sizes_.reserve(derivative_->sizes.size());
-  for (graph::SizeId id : derivative_->sizes) sizes_.push_back(forward_sizes[static_cast<size_t>(id)]);
+  first_type_ = ResultType(results[0]);
+  for (int32_t i = 1; i < derivative_->outputs; ++i) {
+    more_types_.emplace_back(results[static_cast<size_t>(i)]);
+  }
+  for (graph::SizeId id : derivative_->sizes)
+    sizes_.push_back(forward_sizes[static_cast<size_t>(id)]);
 
+  saved_.reserve(derivative_->sources.size());
   bool keeps = false;
   for (const auto& source : derivative_->sources) {
     auto i = static_cast<size_t>(source.index);
     switch (source.kind) {
-      case Kind::cotangent: break;
-      case Kind::input: saved_.push_back(save(operands[i])); break;
-      case Kind::output: saved_.push_back({SavedTensor(results[i], source.index), {}, false}); break;
+      case Kind::cotangent:
+        break;
+      case Kind::input:
+        saved_.push_back(save(operands[i]));
+        break;
+      case Kind::output:
+        saved_.push_back({SavedTensor(results[i], source.index), {}, false});
+        break;
       case Kind::kept:
         keeps = true;
-        saved_.push_back({SavedTensor(results[static_cast<size_t>(derivative_->outputs) + i], -1), {}, false});
+        saved_.push_back(
+            {SavedTensor(results[static_cast<size_t>(derivative_->outputs) + i], -1), {}, false});
         break;
     }
   }
   if (!keeps) return;
   for (const auto& operand : operands) operands_.push_back(save(operand));
   // The sizes of the backward program are the input sizes of the forward one, in order.
-  size_arguments_ = size_arguments_of(*derivative_->forward, sizes_);
+  size_arguments_ = size_arguments_of(*derivative_->forward, sizes_.vector());
 }
 
 DerivativeNode::Saved DerivativeNode::save(const run::Operand& operand) {
@@ -103,33 +115,39 @@ run::Operand DerivativeNode::unpack(const Saved& saved, bool create_graph) {
   return saved.tensor.unpack(shared_from_this(), create_graph);
 }
 
-std::vector<run::Operand> DerivativeNode::backward_operands(std::vector<Tensor>& cotangents, bool create_graph) {
+std::vector<run::Operand> DerivativeNode::backward_operands(std::vector<Tensor>& cotangents,
+                                                            bool create_graph) {
   using Kind = run::Derivative::Source::Kind;
-  std::lock_guard lock(mutex_);
-  if (released_) fail_released();
+  std::vector<Saved> saved, operands;
+  {
+    std::lock_guard lock(mutex_);
+    if (released_) fail_released();
+    saved = saved_;
+    if (create_graph) operands = operands_;
+  }
 
   std::vector<Tensor> again;  // results of the program, with a history
-  if (create_graph && !operands_.empty()) {
-    std::vector<run::Operand> operands;
-    for (const auto& saved : operands_) operands.push_back(unpack(saved, true));
-    again = run::execute_recorded(derivative_->forward, operands, size_arguments_);
+  if (!operands.empty()) {
+    std::vector<run::Operand> unpacked;
+    for (const auto& s : operands) unpacked.push_back(unpack(s, true));
+    again = run::execute_recorded(derivative_->forward, unpacked, size_arguments_);
   }
 
   std::vector<run::Operand> result;
   result.reserve(derivative_->sources.size());
-  size_t next = 0;
+  auto next = saved.begin();
   for (const auto& source : derivative_->sources) {
     auto i = static_cast<size_t>(source.index);
     if (source.kind == Kind::cotangent) {
-      if (!cotangents[i].defined()) cotangents[i] = filled(types_[i], 0);
+      if (!cotangents[i].defined()) cotangents[i] = filled(*result_type(source.index), 0);
       result.emplace_back(cotangents[i]);
       continue;
     }
-    const Saved& saved = saved_[next++];
+    const Saved& s = *next++;
     if (source.kind == Kind::kept && !again.empty()) {
       result.emplace_back(again[static_cast<size_t>(derivative_->outputs) + i]);
     } else {
-      result.push_back(unpack(saved, create_graph));
+      result.push_back(unpack(s, create_graph));
     }
   }
   cotangents.clear();
@@ -149,8 +167,9 @@ std::vector<Tensor> DerivativeNode::apply(std::vector<Tensor> cotangents, bool c
       computed.push_back(std::get<Tensor>(operands[input]));
     }
   } else {
-    computed = create_graph ? run::execute_recorded(derivative_->backward, operands, sizes_)
-                            : run::execute(derivative_->backward, operands, sizes_);
+    computed = create_graph
+                   ? run::execute_recorded(derivative_->backward, operands, sizes_.vector())
+                   : run::execute(derivative_->backward, operands, sizes_.vector());
   }
   operands.clear();
   // The program has a result for each cotangent that there is.
@@ -209,8 +228,10 @@ std::vector<Tensor> AccumulateNode::apply(std::vector<Tensor> cotangents, bool c
 
 void accumulate(Tensor& grad, Tensor addend, bool create_graph) {
   if (!grad.defined()) {
-    bool alone = addend.impl()->references.load() == 1 && addend.storage().references() == 1 && addend.is_contiguous() &&
-                 addend.storage().bytes() == static_cast<size_t>(addend.numel() * itemsize(addend.dtype()));
+    bool alone =
+        addend.impl()->references.load() == 1 && addend.storage().references() == 1 &&
+        addend.is_contiguous() &&
+        addend.storage().bytes() == static_cast<size_t>(addend.numel() * itemsize(addend.dtype()));
     if (alone && !create_graph) {
       grad = std::move(addend);
       grad.impl()->gradient.reset();
@@ -218,7 +239,9 @@ void accumulate(Tensor& grad, Tensor addend, bool create_graph) {
     }
     grad = copied(addend);
     if (create_graph && addend.requires_grad()) {
-      replace_history(grad, std::make_shared<PassNode>("CloneBackward0", grad, gradient_edge(addend), false), 0);
+      replace_history(
+          grad, std::make_shared<PassNode>("CloneBackward0", grad, gradient_edge(addend), false),
+          0);
     }
     return;
   }

@@ -1,5 +1,5 @@
-// The nodes of the tape: a program's derivative, the accumulation into a leaf, and the small ones that in-place
-// writes need.
+// The nodes of the tape: a program's derivative, the accumulation into a leaf, and the small ones
+// that in-place writes need.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,16 @@ std::string node_name(const std::string& operator_name);
 class DerivativeNode final : public Node {
  public:
   /// `results` as run::Recorder::record gets them. `edges` by element of derivative->wanted.
-  DerivativeNode(std::shared_ptr<const run::Derivative> derivative, const std::vector<run::Operand>& operands,
+  DerivativeNode(std::shared_ptr<const run::Derivative> derivative,
+                 const std::vector<run::Operand>& operands,
                  const std::vector<int64_t>& forward_sizes, const std::vector<Tensor>& results,
                  std::vector<Edge> edges);
 
   std::string name() const override { return node_name(derivative_->name); }
   int32_t result_count() const override { return derivative_->outputs; }
-  const ResultType* result_type(int32_t index) const override { return &types_[static_cast<size_t>(index)]; }
+  const ResultType* result_type(int32_t index) const override {
+    return index == 0 ? &first_type_ : &more_types_[static_cast<size_t>(index) - 1];
+  }
   std::vector<Tensor> apply(std::vector<Tensor> cotangents, bool create_graph) override;
   void release() override;
   void visit_saved(const std::function<void(const Tensor&)>& visit) const override;
@@ -45,12 +48,14 @@ class DerivativeNode final : public Node {
   std::vector<run::Operand> backward_operands(std::vector<Tensor>& cotangents, bool create_graph);
 
   std::shared_ptr<const run::Derivative> derivative_;
-  std::vector<ResultType> types_;
+  ResultType first_type_;  // of one result, the usual case, without a list
+  std::vector<ResultType> more_types_;
   std::mutex mutex_;  // of what is saved: backward passes of several threads may meet here
   bool released_ = false;
-  std::vector<Saved> saved_;           // by source that is no cotangent
-  std::vector<int64_t> sizes_;         // by derivative->sizes
-  // Only where values inside the program are kept: a second derivative runs the program again to get their history.
+  std::vector<Saved> saved_;    // by source that is no cotangent
+  Dims sizes_;                // by derivative->sizes
+  // Only where values inside the program are kept: a second derivative runs the program again to
+  // get their history.
   std::vector<Saved> operands_;
   std::vector<int64_t> size_arguments_;
 };
@@ -74,8 +79,8 @@ class AccumulateNode final : public Node {
   std::mutex mutex_;
 };
 
-/// grad += addend, as the field does: the first one is taken over when nobody else holds it, later ones are
-/// added in place unless `create_graph`.
+/// grad += addend, as the field does: the first one is taken over when nobody else holds it, later
+/// ones are added in place unless `create_graph`.
 void accumulate(Tensor& grad, Tensor addend, bool create_graph);
 
 /// One operand, one result of the same kind: a copy, or a value that took the operand's place.

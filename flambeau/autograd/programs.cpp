@@ -57,7 +57,8 @@ std::vector<int64_t> key_of(Purpose purpose, const Tensor& t) {
 }
 
 Tensor filled_with(const ResultType& type, Scalar value, int64_t which) {
-  std::vector<int64_t> key{static_cast<int64_t>(Purpose::fill), static_cast<int64_t>(type.dtype), type.sizes.size(), which};
+  std::vector<int64_t> key{static_cast<int64_t>(Purpose::fill), static_cast<int64_t>(type.dtype),
+                           type.sizes.size(), which};
   auto made = program("fill", key, [&](Trace& trace) {
     Sizes sizes;
     for (int64_t s : type.sizes) sizes.push_back(trace.add_size_input(s));
@@ -142,7 +143,9 @@ Tensor copied(const Tensor& t) {
   return copy;
 }
 
-Tensor added(const Tensor& a, const Tensor& b, bool record) { return run_one(add_program(a, b), {a, b}, {}, record); }
+Tensor added(const Tensor& a, const Tensor& b, bool record) {
+  return run_one(add_program(a, b), {a, b}, {}, record);
+}
 
 void add_in_place(const Tensor& a, const Tensor& b) {
   run::execute(add_program(a, b), {a, b}, {}, {a});
@@ -156,23 +159,26 @@ Tensor zeroed_where(const Tensor& mask, const Tensor& g, bool record) {
     auto masked = [](const Tensor& where, const Tensor& value) {
       return prim::select(prim::cast(where, DType::boolean), prim::zeros_like(value), value);
     };
-    trace.add_output(is_complex(g.dtype()) ? prim::make_complex(masked(prim::real(m), prim::real(x)),
-                                                                masked(prim::imag(m), prim::imag(x)))
-                                           : masked(m, x));
+    trace.add_output(is_complex(g.dtype())
+                         ? prim::make_complex(masked(prim::real(m), prim::real(x)),
+                                              masked(prim::imag(m), prim::imag(x)))
+                         : masked(m, x));
   });
   return run_one(made, {mask, g}, {}, record);
 }
 
-Tensor conform(const Tensor& g, const ResultType& type, const std::string& name, size_t index, bool record) {
+Tensor conform(const Tensor& g, const ResultType& type, const std::string& name, size_t index,
+               bool record) {
   Tensor result = g;
   if (!(g.sizes() == type.sizes)) {
     check(stretches_to(type.sizes, g.sizes()), ErrorKind::runtime, "Function ", name,
-          " returned an invalid gradient at index ", index, " - got ", g.sizes(), " but expected shape compatible with ",
-          type.sizes);
+          " returned an invalid gradient at index ", index, " - got ", g.sizes(),
+          " but expected shape compatible with ", type.sizes);
     result = summed_to(g, type.sizes, record);
   }
   check(g.device().type == type.device.type, ErrorKind::runtime, "Function ", name,
-        " returned an invalid gradient at index ", index, " - expected device ", type.device, " but got ", g.device());
+        " returned an invalid gradient at index ", index, " - expected device ", type.device,
+        " but got ", g.device());
   return result.dtype() == type.dtype ? result : converted(result, type.dtype, record);
 }
 
@@ -184,7 +190,9 @@ bool has_nan(const Tensor& t) {
       Tensor v = is_half(part.dtype()) ? prim::cast(part, DType::float32) : part;
       return prim::ne(v, v);
     };
-    Tensor nan = is_complex(t.dtype()) ? prim::bit_or(differs(prim::real(x)), differs(prim::imag(x))) : differs(x);
+    Tensor nan = is_complex(t.dtype())
+                     ? prim::bit_or(differs(prim::real(x)), differs(prim::imag(x)))
+                     : differs(x);
     std::vector<int64_t> dims;
     for (int64_t d = 0; d < t.dim(); ++d) dims.push_back(d);
     trace.add_output(dims.empty() ? nan : prim::reduce(nan, dims, prim::Monoid::any));

@@ -1,4 +1,6 @@
 // What operator calls tell the tape, and the history of tensors that are written in place.
+#include <algorithm>
+
 #include "flambeau/autograd/nodes.h"
 #include "flambeau/autograd/state.h"
 #include "flambeau/base/error.h"
@@ -8,10 +10,12 @@ namespace flambeau::autograd {
 
 namespace {
 
-// The operator that announced its write last on this thread: a constant written over a value is a node with its name.
+// The operator that announced its write last on this thread: a constant written over a value is a
+// node with its name.
 thread_local const char* writing_operator = "copy";
 
-/// A leaf's accumulating node, or a node whose result looks different, cannot stand for the written tensor.
+/// A leaf's accumulating node, or a node whose result looks different, cannot stand for the written
+/// tensor.
 Edge wrapped(const Tensor& target, Edge value) {
   const ResultType* type = value.node ? value.node->result_type(value.index) : nullptr;
   bool fits = !type || (type->dtype == target.dtype() && type->sizes == target.sizes());
@@ -27,9 +31,12 @@ std::string written_name() {
 
 void check_view_mode(const AutogradState& state) {
   check(!state.view || !state.view->made_without_gradients, ErrorKind::runtime,
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
-        "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-        "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+        "Given that this use "
+        "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+        "both the view and the "
+        "inplace either both inside the no_grad block (if you don't want the inplace to be "
+        "tracked) or both outside "
         "(if you want the inplace to be tracked).");
 }
 
@@ -49,25 +56,51 @@ void rebase(const Tensor& target, Edge value) {
   replace_history(target, std::move(value.node), value.index);
 }
 
+/// Whether a result depends on the values of the wanted inputs at all, as a step function does and
+/// zeros_like does not.
+bool depends_on_values(const run::Derivative& derivative) {
+  const graph::Graph& g = derivative.forward->graph();
+  std::vector<bool> reached(g.values.size());
+  for (int32_t input : derivative.wanted) {
+    reached[static_cast<size_t>(g.inputs[static_cast<size_t>(input)].value)] = true;
+  }
+  for (const auto& node : g.nodes) {
+    bool any = false;
+    for (graph::ValueId v : node.inputs) any |= reached[static_cast<size_t>(v)];
+    for (graph::ValueId v : node.outputs) reached[static_cast<size_t>(v)] = any;
+  }
+  for (int32_t i = 0; i < derivative.outputs; ++i) {
+    if (reached[static_cast<size_t>(g.outputs[static_cast<size_t>(i)])]) return true;
+  }
+  return false;
+}
+
 class TapeRecorder final : public run::Recorder {
  public:
-  void record(std::shared_ptr<const run::Derivative> derivative, const std::vector<run::Operand>& operands,
-              const std::vector<int64_t>& forward_sizes, const std::vector<Tensor>& results) override {
+  void record(std::shared_ptr<const run::Derivative> derivative,
+              const std::vector<run::Operand>& operands, const std::vector<int64_t>& forward_sizes,
+              const std::vector<Tensor>& results) override {
+    const auto& has = derivative->has_cotangent;
+    bool constant = std::find(has.begin(), has.end(), true) == has.end();
+    if (constant && !depends_on_values(*derivative)) return;
     std::vector<Edge> edges;
     edges.reserve(derivative->wanted.size());
     for (int32_t input : derivative->wanted) {
       edges.push_back(gradient_edge(std::get<Tensor>(operands[static_cast<size_t>(input)])));
     }
     int32_t outputs = derivative->outputs;
-    auto node = std::make_shared<DerivativeNode>(std::move(derivative), operands, forward_sizes, results, std::move(edges));
+    auto node = std::make_shared<DerivativeNode>(std::move(derivative), operands, forward_sizes,
+                                                 results, std::move(edges));
     for (int32_t i = 0; i < outputs; ++i) {
       const Tensor& result = results[static_cast<size_t>(i)];
       if (is_inexact(result.dtype())) set_history(result, node, i);
     }
   }
 
-  void record_view(const Tensor& base, const Tensor& view, std::function<run::ProgramPointer()> program,
-                   const std::vector<run::Operand>& operands, const std::vector<int64_t>& size_arguments) override {
+  void record_view(const Tensor& base, const Tensor& view,
+                   std::function<run::ProgramPointer()> program,
+                   const std::vector<run::Operand>& operands,
+                   const std::vector<int64_t>& size_arguments) override {
     auto step = std::make_shared<ViewStep>();
     step->program = std::move(program);
     step->operands = operands;
@@ -77,7 +110,8 @@ class TapeRecorder final : public run::Recorder {
       if (t && t->same(base)) break;
       ++step->self;
     }
-    internal_check(step->self < operands.size(), "a view operator's program does not take its base");
+    internal_check(step->self < operands.size(),
+                   "a view operator's program does not take its base");
     step->operands[step->self] = Tensor();
     autograd::record_view(base, view, std::move(step));
   }
@@ -97,7 +131,8 @@ class TapeRecorder final : public run::Recorder {
       return;
     }
     Edge edge = gradient_edge(value);
-    if (auto* node = dynamic_cast<DerivativeNode*>(edge.node.get())) node->allow_write(target.storage());
+    if (auto* node = dynamic_cast<DerivativeNode*>(edge.node.get()))
+      node->allow_write(target.storage());
     rebase(target, wrapped(target, std::move(edge)));
   }
 };
@@ -115,11 +150,13 @@ void check_inplace(const Tensor& t) {
     check(!is_leaf(state.view->base), ErrorKind::runtime,
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  check(!is_leaf(t), ErrorKind::runtime, "a leaf Variable that requires grad is being used in an in-place operation.");
+  check(!is_leaf(t), ErrorKind::runtime,
+        "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void rebase_history(const Tensor& t, NodePointer node, int32_t index) {
-  check(is_inexact(t.dtype()), ErrorKind::runtime, "only Tensors of floating point and complex dtype have a history");
+  check(is_inexact(t.dtype()), ErrorKind::runtime,
+        "only Tensors of floating point and complex dtype have a history");
   rebase(t, wrapped(t, {std::move(node), index}));
 }
 

@@ -18,11 +18,12 @@ struct SavedTensorHooks {
 void push_saved_tensor_hooks(std::shared_ptr<const SavedTensorHooks> hooks);
 void pop_saved_tensor_hooks();
 
-/// An in-place operator is about to write a storage on this thread: until it has, tensors over it that nodes save
-/// as operands are copied.
+/// An in-place operator is about to write a storage on this thread: until it has, tensors over it
+/// that nodes save as operands are copied.
 void announce_write(const Storage* storage);
 
-/// A result of the owner itself is kept as a detached alias, so that node and tensor do not keep each other alive.
+/// A result of the owner itself is kept as a detached alias, so that node and tensor do not keep
+/// each other alive.
 class SavedTensor {
  public:
   SavedTensor() = default;
@@ -30,12 +31,13 @@ class SavedTensor {
   SavedTensor(const Tensor& t, int32_t output);
 
   bool defined() const { return data_.defined() || replaced_; }
-  /// Throws the field's error when the memory was written since. A result of the owner gets its history back when
-  /// `create_graph`.
+  /// Throws the field's error when the memory was written since. A result of the owner gets its
+  /// history back when `create_graph`.
   Tensor unpack(const NodePointer& owner, bool create_graph) const;
   /// What is kept alive; undefined when hooks took the tensor.
   const Tensor& data() const { return data_; }
-  /// A write that made the saved result itself (an in-place operator computing into its operand) is no change.
+  /// A write that made the saved result itself (an in-place operator computing into its operand) is
+  /// no change.
   void allow_write(const Storage& storage);
 
  private:

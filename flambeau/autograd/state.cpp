@@ -41,7 +41,8 @@ std::pair<std::shared_ptr<Hooks>, int32_t> hooks_of(const Tensor& t) {
   if (!node) return {leaf_hooks(t), 0};
   node->make_hooks();
   const auto& hooks = node->hooks();
-  if (std::find(state.hooks.begin(), state.hooks.end(), hooks) == state.hooks.end()) state.hooks.push_back(hooks);
+  if (std::find(state.hooks.begin(), state.hooks.end(), hooks) == state.hooks.end())
+    state.hooks.push_back(hooks);
   return {hooks, state.output_number};
 }
 
@@ -63,7 +64,8 @@ std::shared_ptr<Hooks> leaf_hooks(const Tensor& t) {
   std::lock_guard lock(state_mutex(t.impl()));
   if (state.hooks.empty()) {
     state.hooks.push_back(std::make_shared<Hooks>());
-    if (NodePointer node = state.accumulator.lock()) static_cast<AccumulateNode&>(*node).share_hooks(state.hooks[0]);
+    if (NodePointer node = state.accumulator.lock())
+      static_cast<AccumulateNode&>(*node).share_hooks(state.hooks[0]);
   }
   return state.hooks[0];
 }
@@ -86,8 +88,10 @@ void set_requires_grad(const Tensor& t, bool value) {
   if (value == t.requires_grad()) return;
   check(is_leaf(t), ErrorKind::runtime,
         "you can only change requires_grad flags of leaf variables.",
-        value ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
-                     "var_no_grad = var.detach().");
+        value ? ""
+              : " If you want to use a computed variable in a subgraph that doesn't require "
+                "differentiation use "
+                "var_no_grad = var.detach().");
   AutogradState& state = make_state(t);
   state.requires_grad = value;
   if (!value) state.base = nullptr;
@@ -147,10 +151,13 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   check(!grad.same(t), ErrorKind::runtime, "can't assign Variable as its own grad");
-  check(grad.dtype() == t.dtype(), ErrorKind::runtime, "attempting to assign a gradient with dtype '", grad.dtype(),
-        "' to a tensor with grad_dtype '", t.dtype(), "'. The gradient must match the tensor's dtype.");
-  check(grad.device().type == t.device().type, ErrorKind::runtime, "attempting to assign a gradient with device type '",
-        grad.device(), "' to a tensor with device type '", t.device(),
+  check(grad.dtype() == t.dtype(), ErrorKind::runtime,
+        "attempting to assign a gradient with dtype '", grad.dtype(),
+        "' to a tensor with grad_dtype '", t.dtype(),
+        "'. The gradient must match the tensor's dtype.");
+  check(grad.device().type == t.device().type, ErrorKind::runtime,
+        "attempting to assign a gradient with device type '", grad.device(),
+        "' to a tensor with device type '", t.device(),
         "'. Please ensure that the gradient and the tensor are on the same device");
   check(grad.sizes() == t.sizes(), ErrorKind::runtime, "attempting to assign a gradient of size ",
         printed_size(grad.sizes()), " to a tensor of size ", printed_size(t.sizes()),
@@ -159,7 +166,8 @@ void set_grad(const Tensor& t, const Tensor& grad) {
 }
 
 void retain_grad(const Tensor& t) {
-  check(t.requires_grad(), ErrorKind::runtime, "can't retain_grad on Tensor that has requires_grad=False");
+  check(t.requires_grad(), ErrorKind::runtime,
+        "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf(t)) return;
   AutogradState& state = *find_state(t);
   if (state.retains) return;
@@ -192,7 +200,8 @@ Tensor view_base(const Tensor& t) {
 }
 
 uint64_t add_hook(const Tensor& t, Hook hook) {
-  check(t.requires_grad(), ErrorKind::runtime, "cannot register a hook on a tensor that doesn't require gradient");
+  check(t.requires_grad(), ErrorKind::runtime,
+        "cannot register a hook on a tensor that doesn't require gradient");
   auto [hooks, result] = hooks_of(t);
   uint64_t id = next_hook_id();
   hooks->tensor.push_back({id, std::move(hook), result});
@@ -200,8 +209,10 @@ uint64_t add_hook(const Tensor& t, Hook hook) {
 }
 
 uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook) {
-  check(t.requires_grad(), ErrorKind::runtime, "cannot register a hook on a tensor that doesn't require gradient");
-  check(is_leaf(t), ErrorKind::runtime, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+  check(t.requires_grad(), ErrorKind::runtime,
+        "cannot register a hook on a tensor that doesn't require gradient");
+  check(is_leaf(t), ErrorKind::runtime,
+        "post accumulate grad hooks cannot be registered on non-leaf tensors");
   uint64_t id = next_hook_id();
   leaf_hooks(t)->accumulated.push_back({id, std::move(hook)});
   return id;
@@ -237,7 +248,9 @@ void clear(const Tensor& t) {
   state->retains = false;
   state->slot.reset();
   state->hooks.clear();
+  state->base = nullptr;
   release_node(std::move(state->grad_fn));
+  release_view(std::move(state->view));
 }
 
 }  // namespace flambeau::autograd

@@ -1,5 +1,5 @@
-// What the tape keeps for a tensor, and how a tensor's history is found. A tensor that neither requires a
-// gradient nor is a view has no state at all.
+// What the tape keeps for a tensor, and how a tensor's history is found. A tensor that neither
+// requires a gradient nor is a view has no state at all.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace flambeau::autograd {
 
-/// Lets go of a node, of what a view knows, without recursion: what only they kept alive is released afterwards.
+/// Lets go of a node, of what a view knows, without recursion: what only they kept alive is
+/// released afterwards.
 void release_node(NodePointer node);
 void release_view(std::unique_ptr<ViewInfo> view);
 

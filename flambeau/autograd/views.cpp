@@ -46,8 +46,8 @@ Application apply_step(const ViewStep& step, const Tensor& t, const Tensor& view
     // The derivative of a view moves elements: it needs no values of the base.
     bool number = source.kind == Derivative::Source::Kind::input &&
                   std::holds_alternative<Scalar>(a.operands[static_cast<size_t>(source.index)]);
-    internal_check(number || source.kind == Derivative::Source::Kind::cotangent, "the derivative of the view operator ",
-                   a.program->name(), " needs values");
+    internal_check(number || source.kind == Derivative::Source::Kind::cotangent,
+                   "the derivative of the view operator ", a.program->name(), " needs values");
   }
   a.sizes = a.program->evaluate_sizes(a.operands, step.size_arguments);
   if (!a.result.defined()) {
@@ -73,12 +73,13 @@ std::vector<Application> apply_steps(const std::shared_ptr<ViewStep>& last, Tens
 }
 
 NodePointer make_node(const Application& a, Edge edge) {
-  return std::make_shared<DerivativeNode>(a.derivative, a.operands, a.sizes, std::vector<Tensor>{a.result},
+  return std::make_shared<DerivativeNode>(a.derivative, a.operands, a.sizes,
+                                          std::vector<Tensor>{a.result},
                                           std::vector<Edge>{std::move(edge)});
 }
 
-/// A base, part of which was written: the gradient of the part goes to what was written there, that of the rest
-/// to the base as it was.
+/// A base, part of which was written: the gradient of the part goes to what was written there, that
+/// of the rest to the base as it was.
 class RegionNode final : public Node {
  public:
   RegionNode(const Tensor& base, std::shared_ptr<ViewStep> last, Edge before, Edge value)
@@ -95,7 +96,8 @@ class RegionNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor> cotangents, bool create_graph) override {
     const Tensor& g = cotangents[0];
     if (!g.defined()) return std::vector<Tensor>(2);
-    std::vector<Application> steps = apply_steps(last_, geometry(type_.sizes, type_.dtype, type_.device));
+    std::vector<Application> steps =
+        apply_steps(last_, geometry(type_.sizes, type_.dtype, type_.device));
     Tensor value = g;
     for (const auto& a : steps) {
       std::vector<Operand> operands = a.step->operands_for(value);
@@ -103,17 +105,19 @@ class RegionNode final : public Node {
                            : run::execute(a.program, operands, a.step->size_arguments)[0];
     }
     if (!edges_[0].node) return {Tensor(), value};
-    // Where the cotangent itself, sent back, is zero, there is nothing to clear. Its derivative is another
-    // matter: that must not depend on the values.
+    // Where the cotangent itself, sent back, is zero, there is nothing to clear. Its derivative is
+    // another matter: that must not depend on the values.
     Tensor mask = create_graph ? ones(ResultType(value)) : value;
     for (auto it = steps.rbegin(); it != steps.rend(); ++it) {
       std::vector<Operand> operands;
       for (const auto& source : it->derivative->sources) {
         bool cotangent = source.kind == Derivative::Source::Kind::cotangent;
-        operands.push_back(cotangent ? Operand(mask) : it->operands[static_cast<size_t>(source.index)]);
+        operands.push_back(cotangent ? Operand(mask)
+                                     : it->operands[static_cast<size_t>(source.index)]);
       }
       std::vector<int64_t> sizes;
-      for (graph::SizeId id : it->derivative->sizes) sizes.push_back(it->sizes[static_cast<size_t>(id)]);
+      for (graph::SizeId id : it->derivative->sizes)
+        sizes.push_back(it->sizes[static_cast<size_t>(id)]);
       mask = run::execute(it->derivative->backward, operands, sizes)[0];
     }
     return {zeroed_where(mask, g, create_graph), edges_[1].node ? value : Tensor()};
@@ -184,7 +188,8 @@ void renew_view(const Tensor& view) {
   replace_history(view, std::move(edge.node), 0);
 }
 
-NodePointer make_region_node(const Tensor& base, const std::shared_ptr<ViewStep>& last, Edge value) {
+NodePointer make_region_node(const Tensor& base, const std::shared_ptr<ViewStep>& last,
+                             Edge value) {
   return std::make_shared<RegionNode>(base, last, gradient_edge(base), std::move(value));
 }
 

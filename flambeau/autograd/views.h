@@ -1,6 +1,6 @@
-// Differentiable views. A view knows its base, which is no view itself, and the steps that lead from the base
-// to it; each step is a program, so it has a derivative. When the storage has been written, the history of a
-// view is made anew from that of its base.
+// Differentiable views. A view knows its base, which is no view itself, and the steps that lead
+// from the base to it; each step is a program, so it has a derivative. When the storage has been
+// written, the history of a view is made anew from that of its base.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ void record_view(const Tensor& source, const Tensor& view, std::shared_ptr<ViewS
 /// Makes the history of a view anew if its storage was written since; no effect on other tensors.
 void renew_view(const Tensor& view);
 
-/// The node of a write into part of a base: `view` of it now holds result value.index of value.node (null: a
-/// value without history).
+/// The node of a write into part of a base: `view` of it now holds result value.index of value.node
+/// (null: a value without history).
 NodePointer make_region_node(const Tensor& base, const std::shared_ptr<ViewStep>& last, Edge value);
 
 }  // namespace flambeau::autograd

@@ -1,6 +1,7 @@
 // Compilation through two caches. The key is the text form of the module with what else decides its
-// code: the emitter's version and the target. The memory cache keeps the most recently used modules;
-// a module that is being compiled is in it too, so that other threads wait for that one and no other.
+// code: the emitter's version and the target. The memory cache keeps the most recently used
+// modules; a module that is being compiled is in it too, so that other threads wait for that one
+// and no other.
 #include "flambeau/emit/code.h"
 
 #include <pthread.h>
@@ -44,8 +45,8 @@ struct Cache {
 };
 
 // A fork waits until nothing is being compiled (LLVM has locks of its own) and holds the mutex, so
-// that the child finds the cache whole. Waiters of the parent do not exist in the child; a condition
-// variable that remembers them would wait for them.
+// that the child finds the cache whole. Waiters of the parent do not exist in the child; a
+// condition variable that remembers them would wait for them.
 void before_fork();
 void after_fork_in_parent();
 void after_fork_in_child();
@@ -126,8 +127,8 @@ std::shared_ptr<const Code> make(const std::string& key, const loop::Module& mod
 
 std::shared_ptr<const Code> compile(const loop::Module& module) {
   const Target now = target();
-  std::string key = text("emitter ", kEmitterVersion, "\ntarget ", now.features, ":",
-                         now.vector_bytes, "\n");
+  std::string key =
+      text("emitter ", kEmitterVersion, "\ntarget ", now.features, ":", now.vector_bytes, "\n");
   key += loop::print(module);
 
   Cache& c = cache();

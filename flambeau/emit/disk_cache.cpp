@@ -48,7 +48,9 @@ DiskCache::DiskCache(std::string folder, int64_t max_bytes)
 DiskCache& DiskCache::of_process() {
   static auto* cache = [] {
     const std::string named = setting("FLAMBEAU_CACHE_DIR", "");
-    return new DiskCache(named == "off" ? "" : named.empty() ? default_folder() : named,
+    return new DiskCache(named == "off"  ? ""
+                         : named.empty() ? default_folder()
+                                         : named,
                          setting_integer("FLAMBEAU_CACHE_BYTES", kDefaultBytes));
   }();
   return *cache;
@@ -95,8 +97,8 @@ void DiskCache::store(std::string_view key, std::string_view object) {
   } catch (const Error&) {
     return;  // a folder that cannot be written to, or a full disk: the code runs all the same
   }
-  // Looking at the folder takes milliseconds when it is full, so this process looks once in a while,
-  // and many short processes together look about once in 64 files.
+  // Looking at the folder takes milliseconds when it is full, so this process looks once in a
+  // while, and many short processes together look about once in 64 files.
   const auto size = static_cast<int64_t>(content.size());
   const bool due = written_.fetch_add(size) + size > max_bytes_ / 64;
   if (due || hash_text(key) % 64 == 0) {

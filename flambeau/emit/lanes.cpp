@@ -1,3 +1,4 @@
+// Masked accesses lane by lane.
 #include "flambeau/emit/lanes.h"
 
 #include <bit>

@@ -31,8 +31,7 @@ const void* outside_function(std::string_view name) {
   if (name == "fmodf") {
     return reinterpret_cast<const void*>(static_cast<float (*)(float, float)>(&std::fmod));
   }
-  fail(ErrorKind::internal,
-       text("internal error: machine code calls unknown function ", name));
+  fail(ErrorKind::internal, text("internal error: machine code calls unknown function ", name));
 }
 
 class MappedCode : public Code {
@@ -216,7 +215,8 @@ class Linker {
   void find_entries(const loop::Module& module, MappedCode& code) const {
     std::map<std::string_view, char*> by_name;
     for (const Elf64_Sym& symbol : symbols_) {
-      if (ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL || place(symbol.st_shndx) == kNowhere) continue;
+      if (ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL || place(symbol.st_shndx) == kNowhere)
+        continue;
       by_name[symbol_name(symbol)] = base_ + places_[symbol.st_shndx] + symbol.st_value;
     }
     for (const loop::Function& function : module.functions) {

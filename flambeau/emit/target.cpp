@@ -1,5 +1,5 @@
-// The target of this process: chosen at first use, replaced as a whole, so that readers need no lock
-// (a fork may happen at any time).
+// The target of this process: chosen at first use, and one number, so that readers need no lock (a
+// fork may happen at any time).
 #include <atomic>
 
 #include "flambeau/base/error.h"
@@ -9,7 +9,13 @@
 namespace flambeau::emit {
 namespace {
 
-std::atomic<const Target*> current{nullptr};
+// 0 until it is chosen; else the vector bytes, plus kV4 for x86-64-v4.
+std::atomic<int> current{0};
+constexpr int kV4 = 1024;
+
+int encode(const Target& target) {
+  return target.vector_bytes + (target.features == "x86-64-v4" ? kV4 : 0);
+}
 
 bool cpu_has(const std::string& features) {
   __builtin_cpu_init();
@@ -49,24 +55,20 @@ Target default_target() {
 }  // namespace
 
 Target target() {
-  const Target* known = current.load(std::memory_order_acquire);
-  if (known == nullptr) {
+  int known = current.load(std::memory_order_relaxed);
+  if (known == 0) {
     const Target chosen = default_target();
     check_target(chosen);
-    const auto* made = new Target(chosen);
-    if (current.compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
-      known = made;
-    } else {
-      delete made;
-    }
+    const int made = encode(chosen);
+    // Unless another thread was first.
+    if (current.compare_exchange_strong(known, made, std::memory_order_relaxed)) known = made;
   }
-  return *known;
+  return {known >= kV4 ? "x86-64-v4" : "x86-64-v3", known % kV4};
 }
 
 void set_target(const Target& target) {
   check_target(target);
-  // The old one stays: another thread may be reading it.
-  current.store(new Target(target), std::memory_order_release);
+  current.store(encode(target), std::memory_order_relaxed);
 }
 
 }  // namespace flambeau::emit

@@ -286,8 +286,7 @@ std::vector<Value> Builder::loop(
   return results;
 }
 
-std::vector<Value> Builder::branch(Value condition,
-                                   const std::function<std::vector<Value>()>& then,
+std::vector<Value> Builder::branch(Value condition, const std::function<std::vector<Value>()>& then,
                                    const std::function<std::vector<Value>()>& otherwise) {
   Instruction instruction{Opcode::branch, {}, {condition}, 0, {}, {}, {}};
   std::vector<Value> yielded[2];

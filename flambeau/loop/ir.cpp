@@ -11,14 +11,14 @@ namespace {
 constexpr std::string_view kScalarNames[] = {"i1",  "i8",   "i16", "i32", "i64",
                                              "f16", "bf16", "f32", "f64", "ptr"};
 constexpr std::string_view kOpcodeNames[] = {
-    "constant", "lanes",    "slot",    "param",   "add",        "sub",     "mul",     "fdiv",
-    "sdiv",     "udiv",     "srem",    "urem",    "frem",       "fma",     "neg",     "abs",
-    "sqrt",     "floor",    "ceil",    "trunc",   "round_even", "bit_and", "bit_or",  "bit_xor",
-    "bit_not",  "shl",      "lshr",    "ashr",    "eq",         "ne",      "lt",      "le",
-    "gt",       "ge",       "ult",     "ule",     "select",     "sext",    "zext",    "itrunc",
-    "sitofp",   "uitofp",   "fptosi",  "fptoui",  "fpext",      "fptrunc", "bitcast", "splat",
-    "extract",  "insert",   "shuffle", "load",    "store",      "offset",  "stack",   "prefetch",
-    "loop",     "branch",   "yield"};
+    "constant", "lanes",  "slot",    "param",  "add",        "sub",     "mul",     "fdiv",
+    "sdiv",     "udiv",   "srem",    "urem",   "frem",       "fma",     "neg",     "abs",
+    "sqrt",     "floor",  "ceil",    "trunc",  "round_even", "bit_and", "bit_or",  "bit_xor",
+    "bit_not",  "shl",    "lshr",    "ashr",   "eq",         "ne",      "lt",      "le",
+    "gt",       "ge",     "ult",     "ule",    "select",     "sext",    "zext",    "itrunc",
+    "sitofp",   "uitofp", "fptosi",  "fptoui", "fpext",      "fptrunc", "bitcast", "splat",
+    "extract",  "insert", "shuffle", "load",   "store",      "offset",  "stack",   "prefetch",
+    "loop",     "branch", "yield"};
 static_assert(std::size(kScalarNames) == static_cast<size_t>(Scalar::ptr) + 1);
 static_assert(std::size(kOpcodeNames) == static_cast<size_t>(Opcode::yield) + 1);
 

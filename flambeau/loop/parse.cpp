@@ -8,8 +8,8 @@
 namespace flambeau::loop {
 namespace {
 
-constexpr int kMaxDepth = 100;           // of nested blocks
-constexpr int64_t kMaxValue = 1 << 24;   // numbers index a table
+constexpr int kMaxDepth = 100;          // of nested blocks
+constexpr int64_t kMaxValue = 1 << 24;  // numbers index a table
 
 const std::map<std::string_view, Opcode>& opcodes() {
   static const auto* table = [] {

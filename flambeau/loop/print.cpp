@@ -1,5 +1,5 @@
-// Text form of the loop IR: one instruction a line, `results = opcode.type imm operands [mask]`, with
-// the blocks of loops and branches in braces. Types stand where they cannot be derived: at the
+// Text form of the loop IR: one instruction a line, `results = opcode.type imm operands [mask]`,
+// with the blocks of loops and branches in braces. Types stand where they cannot be derived: at the
 // opcode, at results of loops and branches and at block arguments. The form names a kernel in
 // caches, so it is printed on every compile and kept terse.
 #include <charconv>

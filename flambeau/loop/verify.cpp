@@ -27,9 +27,7 @@ class Verifier {
     visible_.assign(count, false);
   }
 
-  void run() {
-    check_block(function_.body, {}, true);
-  }
+  void run() { check_block(function_.body, {}, true); }
 
  private:
   static constexpr Type kIndex{Scalar::i64, 1};
@@ -37,7 +35,8 @@ class Verifier {
 
   template <class... Parts>
   void require(bool ok, const Parts&... parts) const {
-    if (ok) [[likely]] return;
+    if (ok) [[likely]]
+      return;
     std::string where;
     if (now_ != nullptr) {
       where = text(" at '");
@@ -118,9 +117,9 @@ class Verifier {
     const Opcode op = i.opcode;
     require(op <= Opcode::yield, "unknown opcode");
     for (Value v : i.operands) {
-      require(v >= 0 && static_cast<size_t>(v) < visible_.size() &&
-                  visible_[static_cast<size_t>(v)],
-              "v", v, " is not defined before this use");
+      require(
+          v >= 0 && static_cast<size_t>(v) < visible_.size() && visible_[static_cast<size_t>(v)],
+          "v", v, " is not defined before this use");
     }
     require(has_immediate(op) || i.imm == 0, "imm has no meaning here");
     require(op == Opcode::shuffle || i.mask.empty(), "mask has no meaning here");
@@ -163,8 +162,8 @@ class Verifier {
         return;
       case Opcode::slot:
         require_operands(0, 0);
-        require(t.lanes == 1 && (t.scalar == Scalar::i64 || t.scalar == Scalar::f64 ||
-                                 t.scalar == Scalar::ptr),
+        require(t.lanes == 1 &&
+                    (t.scalar == Scalar::i64 || t.scalar == Scalar::f64 || t.scalar == Scalar::ptr),
                 "a slot is i64, f64 or ptr; got ", text_of(t));
         require(i.imm >= 0 && i.imm < kMaxSlots, "slot number ", i.imm, " out of range");
         return;
@@ -271,12 +270,8 @@ class Verifier {
                   text_of(operand(0)));
         }
         return;
-      case Opcode::load:
-        require_operands(2, 3);
-        return check_access(t, 2);
-      case Opcode::store:
-        require_operands(3, 4);
-        return check_access(operand(2), 3);
+      case Opcode::load: require_operands(2, 3); return check_access(t, 2);
+      case Opcode::store: require_operands(3, 4); return check_access(operand(2), 3);
       case Opcode::offset:
       case Opcode::prefetch:
         require_operands(2, 2);
@@ -289,7 +284,8 @@ class Verifier {
         require_operands(0, 0);
         require(t == kPointer, "the result must be ptr");
         require(top, "only in the function's top block");
-        require(i.imm >= 1 && i.imm <= (1 << 20), "stack of ", i.imm, " bytes; 1 to 1048576 allowed");
+        require(i.imm >= 1 && i.imm <= (1 << 20), "stack of ", i.imm,
+                " bytes; 1 to 1048576 allowed");
         return;
       case Opcode::loop:
       case Opcode::branch:

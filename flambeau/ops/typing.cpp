@@ -113,7 +113,7 @@ Tensor keep_dims(const Tensor& reduced, const std::vector<int64_t>& dims, const 
   return prim::reshape(reduced, sizes);
 }
 
-Pair split(const Tensor& x) {
+Pair components(const Tensor& x) {
   if (is_complex(x.dtype())) return {prim::real(x), prim::imag(x)};
   return {x, prim::zeros_like(x)};
 }
@@ -121,23 +121,23 @@ Tensor join(const Pair& p) { return prim::make_complex(p.re, p.im); }
 
 Tensor add(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::add(a, b);
-  Pair x = split(a), y = split(b);
+  Pair x = components(a), y = components(b);
   return join({prim::add(x.re, y.re), prim::add(x.im, y.im)});
 }
 Tensor sub(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::sub(a, b);
-  Pair x = split(a), y = split(b);
+  Pair x = components(a), y = components(b);
   return join({prim::sub(x.re, y.re), prim::sub(x.im, y.im)});
 }
 Tensor mul(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::mul(a, b);
-  Pair x = split(a), y = split(b);
+  Pair x = components(a), y = components(b);
   return join({prim::sub(prim::mul(x.re, y.re), prim::mul(x.im, y.im)), prim::add(prim::mul(x.re, y.im), prim::mul(x.im, y.re))});
 }
 Tensor div(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::div(a, b);
   // Smith's algorithm (1962) scales by the larger part of the divisor.
-  Pair x = split(a), y = split(b);
+  Pair x = components(a), y = components(b);
   Tensor by_re = prim::ge(prim::abs(y.re), prim::abs(y.im));
   Tensor big = prim::select(by_re, y.re, y.im), small = prim::select(by_re, y.im, y.re);
   Tensor ratio = prim::div(small, big), scale = prim::add(big, prim::mul(small, ratio));

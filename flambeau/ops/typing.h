@@ -40,7 +40,7 @@ Tensor keep_dims(const Tensor& reduced, const std::vector<int64_t>& dims, const 
 struct Pair {
   Tensor re, im;
 };
-Pair split(const Tensor& x);             // a real tensor has an imaginary part of zeros
+Pair components(const Tensor& x);             // a real tensor has an imaginary part of zeros
 Tensor join(const Pair& p);
 
 // Arithmetic on traced tensors of one shape and dtype, complex included.

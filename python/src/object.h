@@ -108,6 +108,24 @@ inline bool interpreter_alive() {
 #endif
 }
 
+/// A new reference to an object found through a borrowed one, unless it is on its way to its deallocator.
+inline bool try_reference(PyObject* object) {
+#ifdef FLAMBEAU_WITHOUT_GIL
+  return PyUnstable_TryIncRef(object);
+#else
+  Py_INCREF(object);
+  return true;
+#endif
+}
+/// Once for each object that try_reference() will see, when it is made.
+inline void enable_try_reference(PyObject* object) {
+#ifdef FLAMBEAU_WITHOUT_GIL
+  PyUnstable_EnableTryIncRef(object);
+#else
+  static_cast<void>(object);
+#endif
+}
+
 /// "list", "numpy.ndarray": how messages name the type of an object.
 const char* type_name_of(PyObject* object);
 

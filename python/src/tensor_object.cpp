@@ -27,16 +27,6 @@ struct OwnershipLock {
 };
 #endif
 
-/// A new reference, unless the object is on its way to its deallocator.
-bool try_reference(PyObject* object) {
-#ifdef FLAMBEAU_WITHOUT_GIL
-  return PyUnstable_TryIncRef(object);
-#else
-  Py_INCREF(object);
-  return true;
-#endif
-}
-
 /// Called without the GIL when the last C++ handle of an impl that owns its object goes.
 bool take_over(TensorImpl* impl) {
   if (!interpreter_alive()) return true;
@@ -138,9 +128,7 @@ int clear(PyObject* self) {
 PyObject* new_object(PyTypeObject* type, TensorImpl* impl) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) throw PythonError();
-#ifdef FLAMBEAU_WITHOUT_GIL
-  PyUnstable_EnableTryIncRef(self);
-#endif
+  enable_try_reference(self);
   cast(self)->impl = impl;
   impl->retain();
   impl->python = self;

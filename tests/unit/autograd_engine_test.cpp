@@ -135,19 +135,24 @@ TEST(AutogradEngine, Errors) {
   EXPECT_EQ(error([&] { autograd::backward({sum(y), tensor({1})}, {}, false, false); }),
             "element 1 of tensors does not require grad and does not have a grad_fn");
   EXPECT_EQ(error([&] { autograd::backward({y}, {tensor({1, 2, 3})}, false, false); }),
-            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of "
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a "
+            "shape of "
             "torch.Size([2]).");
   EXPECT_EQ(error([&] { autograd::gradients({sum(y)}, {unused}, {}, true, false, false); }),
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if "
             "this is the desired behavior.");
   EXPECT_FALSE(autograd::gradients({sum(y)}, {unused}, {}, true, false, true)[0].defined());
   EXPECT_EQ(error([&] { autograd::gradients({sum(y)}, {tensor({1})}, {}, true, false, false); }),
             "One of the differentiated Tensors does not require grad");
   autograd::backward({sum(y)}, {}, false, false);
-  EXPECT_EQ(error([&] { autograd::backward({sum(y)}, {}, false, false); }).find(
-                "Trying to backward through the graph a second time (or directly access saved tensors"), 0u);
+  EXPECT_EQ(error([&] { autograd::backward({sum(y)}, {}, false, false); })
+                .find("Trying to backward through the graph a second time (or directly access "
+                      "saved tensors"),
+            0u);
   EXPECT_EQ(error([&] { autograd::set_requires_grad(mul(x, x), false); }),
-            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+            "you can only change requires_grad flags of leaf variables. If you want to use a "
+            "computed variable in a "
             "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   EXPECT_NE(error([&] { autograd::set_requires_grad(empty_tensor({1}, DType::int64), true); }), "");
   EXPECT_EQ(error([&] { autograd::retain_grad(tensor({1})); }),
@@ -158,7 +163,8 @@ TEST(AutogradEngine, Errors) {
             "post accumulate grad hooks cannot be registered on non-leaf tensors");
   EXPECT_EQ(error([&] { autograd::set_grad(x, x); }), "can't assign Variable as its own grad");
   EXPECT_EQ(error([&] { autograd::set_grad(x, tensor({1})); }),
-            "attempting to assign a gradient of size '[1]' to a tensor of size '[2]'. Please ensure that the gradient "
+            "attempting to assign a gradient of size '[1]' to a tensor of size '[2]'. Please "
+            "ensure that the gradient "
             "and the tensor are the same size");
 }
 
@@ -218,12 +224,15 @@ TEST(AutogradEngine, AHookMayNotChangeSizes) {
 TEST(AutogradEngine, NodeHooks) {
   Tensor x = leaf({1}), y = mul(x, tensor({3}));
   NodePointer node = autograd::grad_fn(y);
-  autograd::add_pre_hook(*node, [](const std::vector<Tensor>& g) { return std::vector<Tensor>{mul(g[0], tensor({2}))}; });
-  uint64_t id = autograd::add_hook(*node, [](const std::vector<Tensor>& results, const std::vector<Tensor>& given) {
-    EXPECT_EQ(values(given[0]), V{2});
-    EXPECT_EQ(values(results[0]), V{6});
-    return std::vector<Tensor>{tensor({7})};
+  autograd::add_pre_hook(*node, [](const std::vector<Tensor>& g) {
+    return std::vector<Tensor>{mul(g[0], tensor({2}))};
   });
+  uint64_t id = autograd::add_hook(
+      *node, [](const std::vector<Tensor>& results, const std::vector<Tensor>& given) {
+        EXPECT_EQ(values(given[0]), V{2});
+        EXPECT_EQ(values(results[0]), V{6});
+        return std::vector<Tensor>{tensor({7})};
+      });
   autograd::backward({y}, {}, true, false);
   EXPECT_EQ(values(autograd::grad(x)), V{7});
   autograd::remove_hook(*node, id);
@@ -233,7 +242,8 @@ TEST(AutogradEngine, NodeHooks) {
 }
 
 TEST(AutogradEngine, ResultsAreMadeToFit) {
-  // A node that hands back a cotangent of the stretched size: it is summed; one that cannot fit is an error.
+  // A node that hands back a cotangent of the stretched size: it is summed; one that cannot fit is
+  // an error.
   Tensor x = leaf({1}), wide = tensor({1, 2, 3});
   Tensor y = noted("Stretch", {x}, nullptr);
   auto node = autograd::grad_fn(y);
@@ -243,9 +253,13 @@ TEST(AutogradEngine, ResultsAreMadeToFit) {
   EXPECT_EQ(values(autograd::grad(x)), V{7});
   Tensor two = leaf({1, 2});
   Tensor w = autograd::detach(wide);
-  autograd::set_history(w, std::make_shared<NotingNode>("Bad", std::vector<Edge>{autograd::gradient_edge(two)}, nullptr), 0);
+  autograd::set_history(
+      w,
+      std::make_shared<NotingNode>("Bad", std::vector<Edge>{autograd::gradient_edge(two)}, nullptr),
+      0);
   EXPECT_EQ(error_of([&] { autograd::backward({w}, {tensor({1, 2, 4})}, false, false); }),
-            "Function Bad returned an invalid gradient at index 0 - got [3] but expected shape compatible with [2]");
+            "Function Bad returned an invalid gradient at index 0 - got [3] but expected shape "
+            "compatible with [2]");
 }
 
 TEST(AutogradEngine, CotangentsOfAnotherType) {
@@ -335,7 +349,9 @@ TEST(AutogradEngine, AnomalyMode) {
   EXPECT_EQ(error_of([&] { autograd::backward({y}, {}, false, false); }),
             "Function 'MulBackward0' returned nan values in its 0th output.");
   ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0], "Error detected in MulBackward0. Traceback of forward call that caused the error:\nhere.py:7");
+  EXPECT_EQ(reports[0],
+            "Error detected in MulBackward0. Traceback of forward call that caused the "
+            "error:\nhere.py:7");
   autograd::set_anomaly({});
   autograd::set_anomaly_callbacks(nullptr, nullptr);
 }
@@ -353,8 +369,20 @@ TEST(AutogradEngine, SecondDerivatives) {
   // With create_graph a leaf's gradient has a history, also the first one.
   autograd::backward({sum(mul(x, x))}, {}, true, true);
   EXPECT_TRUE(autograd::grad(x).requires_grad());
-  EXPECT_EQ(values(autograd::gradients({sum(autograd::grad(x))}, {x}, {}, false, false, false)[0]), (V{2, 2}));
+  EXPECT_EQ(values(autograd::gradients({sum(autograd::grad(x))}, {x}, {}, false, false, false)[0]),
+            (V{2, 2}));
   autograd::set_grad(x, Tensor());
+}
+
+TEST(AutogradEngine, ResultsWithoutADerivative) {
+  Tensor x = leaf({1.5, 2.5});
+  // A step function has the derivative zero; a constant of the same sizes has no history.
+  Tensor y = call("floor", {x}, [](const auto& in) { return prim::barrier(in[0]); });
+  EXPECT_TRUE(y.requires_grad());
+  autograd::backward({sum(y)}, {}, false, false);
+  EXPECT_EQ(values(autograd::grad(x)), (V{0, 0}));
+  Tensor z = call("zeros_like", {x}, [](const auto& in) { return prim::zeros_like(in[0]); });
+  EXPECT_FALSE(z.requires_grad());
 }
 
 TEST(AutogradEngine, SecondDerivativesOfKeptValues) {

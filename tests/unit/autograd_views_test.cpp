@@ -96,7 +96,9 @@ TEST(AutogradViews, ForbiddenWrites) {
   run::set_gradients_enabled(true);
   EXPECT_EQ(values(x), (V{5, 6}));
   EXPECT_EQ(error_of([&] { write(v, mul(part(x, 0, 1), tensor({2}))); })
-                .find("A view was created in no_grad mode and is being modified inplace with grad mode enabled."), 0u);
+                .find("A view was created in no_grad mode and is being modified inplace with grad "
+                      "mode enabled."),
+            0u);
   EXPECT_NE(error_of([&] { autograd::detach_in_place(part(base, 0, 1)); }), "");
   autograd::detach_in_place(x);
   EXPECT_FALSE(x.requires_grad());
@@ -107,19 +109,24 @@ TEST(AutogradViews, SavedValuesHaveAVersion) {
   Tensor a = mul(x, tensor({1, 1, 1}));
   Tensor b = mul(a, a);
   write(a, tensor({0, 0, 0}), "zero_");
-  EXPECT_EQ(error_of([&] { autograd::backward({sum(b)}, {}, false, false); }),
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            "[FloatTensor [3]], which is output 0 of ZeroBackward0, is at version 1; expected version 0 instead. Hint: "
-            "enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True).");
+  EXPECT_EQ(
+      error_of([&] { autograd::backward({sum(b)}, {}, false, false); }),
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: "
+      "[FloatTensor [3]], which is output 0 of ZeroBackward0, is at version 1; expected version 0 "
+      "instead. Hint: "
+      "enable anomaly detection to find the operation that failed to compute its gradient, with "
+      "torch.autograd.set_detect_anomaly(True).");
   Tensor factor = tensor({1, 1, 1});
   Tensor c = mul(x, factor);
   run::set_gradients_enabled(false);
   write(factor, tensor({2, 2, 2}));
   run::set_gradients_enabled(true);
   EXPECT_EQ(error_of([&] { autograd::backward({sum(c)}, {}, false, false); })
-                .find("one of the variables needed for gradient computation has been modified by an inplace operation: "
-                      "[FloatTensor [3]] is at version 1; expected version 0 instead."), 0u);
+                .find("one of the variables needed for gradient computation has been modified by "
+                      "an inplace operation: "
+                      "[FloatTensor [3]] is at version 1; expected version 0 instead."),
+            0u);
 }
 
 TEST(AutogradViews, HooksStayWithTheValueTheyWereAddedTo) {

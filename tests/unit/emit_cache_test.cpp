@@ -1,5 +1,5 @@
-// The caches of compiled code: what is found, what is made again, and that neither damage on disk nor
-// other threads and processes change a result.
+// The caches of compiled code: what is found, what is made again, and that neither damage on disk
+// nor other threads and processes change a result.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -77,7 +77,9 @@ bool right(const emit::Code& code, int64_t constant) {
   return true;
 }
 
-bool compiles_right(int64_t constant) { return right(*emit::compile(module_of(constant)), constant); }
+bool compiles_right(int64_t constant) {
+  return right(*emit::compile(module_of(constant)), constant);
+}
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> out;

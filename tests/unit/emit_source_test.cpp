@@ -38,8 +38,8 @@ TEST_P(EmitSource, SameBits) {
   const std::string library = folder / "kernels.so";
   std::ofstream(source) << emit::print_source(module);
   const std::string command =
-      text(compiler, " -std=c++20 -O1 -ffp-contract=off -march=x86-64-v3 -shared -fPIC -w ", source, " -o ",
-           library, " -lm");
+      text(compiler, " -std=c++20 -O1 -ffp-contract=off -march=x86-64-v3 -shared -fPIC -w ", source,
+           " -o ", library, " -lm");
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr) << dlerror();

@@ -19,12 +19,12 @@ inline Bytes random_bytes(size_t size, uint64_t seed) {
 // Indices are consecutive or, when `gathers`, come from memory and may repeat.
 inline Sample masked_copy(Scalar s, int lanes, bool gathers, bool store_too) {
   Sample sample;
-  sample.name = text("masked_", loop::name(s), gathers ? "_gather" : "", store_too ? "_store" : "", "_",
-                     lanes);
+  sample.name = text("masked_", loop::name(s), gathers ? "_gather" : "", store_too ? "_store" : "",
+                     "_", lanes);
   sample.count = kCount;
   // Patterns are compared as integers: no NaN is forgiven where nothing is computed.
-  sample.out = s == Scalar::f32   ? Scalar::i32
-               : s == Scalar::f64 ? Scalar::i64
+  sample.out = s == Scalar::f32      ? Scalar::i32
+               : s == Scalar::f64    ? Scalar::i64
                : loop::bits(s) == 16 ? Scalar::i16
                                      : s;
   Builder b(sample.name);
@@ -52,7 +52,9 @@ inline Sample masked_copy(Scalar s, int lanes, bool gathers, bool store_too) {
   for (int i = 0; i < kCount; ++i) {
     // Whole vectors of ones and zeros too.
     const int row = i / lanes % 4;
-    const char bit = row == 0 ? 1 : row == 1 ? 0 : static_cast<char>(sample.inputs[1][static_cast<size_t>(i)] & 1);
+    const char bit = row == 0   ? 1
+                     : row == 1 ? 0
+                                : static_cast<char>(sample.inputs[1][static_cast<size_t>(i)] & 1);
     sample.inputs[1][static_cast<size_t>(i)] = bit;
     const int64_t at = gathers ? (i * 37 + i / 5) % kCount : i;
     put<int64_t>(sample.inputs[2], i, at);
@@ -72,14 +74,18 @@ inline Sample permuted_copy(Scalar s, int lanes, bool scatters) {
   sample.name = text(scatters ? "scatter_" : "gather_", loop::name(s), "_", lanes);
   sample.count = kCount;
   const int size = stored_bytes(s);
-  sample.out = size == 8 ? Scalar::i64 : size == 4 ? Scalar::i32 : size == 2 ? Scalar::i16 : Scalar::i8;
+  sample.out = size == 8   ? Scalar::i64
+               : size == 4 ? Scalar::i32
+               : size == 2 ? Scalar::i16
+                           : Scalar::i8;
   Builder b(sample.name);
   const Value out = b.slot(0, Scalar::ptr);
   const Value in = b.slot(1, Scalar::ptr);
   b.loop(b.begin(), b.end(), lanes, {}, [&](Value i, const std::vector<Value>&) {
     const Type index{Scalar::i64, lanes};
     const Value lane = b.add(b.splat(i, lanes), b.lanes(index));
-    const Value at = b.binary(Opcode::urem, b.mul(lane, b.integer(5, index)), b.integer(kCount, index));
+    const Value at =
+        b.binary(Opcode::urem, b.mul(lane, b.integer(5, index)), b.integer(kCount, index));
     const Value v = b.load(in, scatters ? i : at, {s, lanes});
     b.store(out, scatters ? at : i, v);
     return std::vector<Value>{};
@@ -109,23 +115,26 @@ inline Sample nested_loops(int lanes) {
   const Value lengths = b.slot(2, Scalar::ptr);
   b.loop(b.begin(), b.end(), 1, {}, [&](Value row, const std::vector<Value>&) {
     const Value length = b.load(lengths, row, {Scalar::i64, 1});
-    const auto sums = b.loop(
-        b.integer(0), length, 2, {b.real(-0.0, vector), b.integer(0)},
-        [&](Value i, const std::vector<Value>& carried) {
-          const Value at = b.mul(b.add(row, i), b.integer(lanes));
-          const Value x = b.load(in, at, vector);
-          return std::vector<Value>{b.add(b.mul(carried[0], b.real(0.75, vector)), x),
-                                    b.add(carried[1], i)};
-        });
+    const auto sums =
+        b.loop(b.integer(0), length, 2, {b.real(-0.0, vector), b.integer(0)},
+               [&](Value i, const std::vector<Value>& carried) {
+                 const Value at = b.mul(b.add(row, i), b.integer(lanes));
+                 const Value x = b.load(in, at, vector);
+                 return std::vector<Value>{b.add(b.mul(carried[0], b.real(0.75, vector)), x),
+                                           b.add(carried[1], i)};
+               });
     const Value extra = b.splat(b.cast(Opcode::sitofp, sums[1], Scalar::f32), lanes);
-    b.store(out, b.mul(row, b.integer(lanes)), b.select(b.compare(Opcode::gt, extra, b.real(3, vector)),
-                                                        b.add(sums[0], extra), sums[0]));
+    b.store(
+        out, b.mul(row, b.integer(lanes)),
+        b.select(b.compare(Opcode::gt, extra, b.real(3, vector)), b.add(sums[0], extra), sums[0]));
     return std::vector<Value>{};
   });
   sample.function = b.finish();
   const int64_t rows = sample.count;
-  sample.inputs = {Bytes(static_cast<size_t>(4 * 64 * lanes)), Bytes(static_cast<size_t>(8 * rows))};
-  for (int i = 0; i < 64 * lanes; ++i) put<float>(sample.inputs[0], i, 0.37f * static_cast<float>(i % 91 - 40));
+  sample.inputs = {Bytes(static_cast<size_t>(4 * 64 * lanes)),
+                   Bytes(static_cast<size_t>(8 * rows))};
+  for (int i = 0; i < 64 * lanes; ++i)
+    put<float>(sample.inputs[0], i, 0.37f * static_cast<float>(i % 91 - 40));
   sample.expected.resize(static_cast<size_t>(4 * rows * lanes));
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t length = row - 1;
@@ -157,7 +166,8 @@ inline Sample branches(int lanes) {
   b.loop(b.begin(), b.end(), 1, {}, [&](Value i, const std::vector<Value>&) {
     const Value at = b.mul(i, b.integer(lanes));
     const Value x = b.add(b.splat(b.cast(Opcode::itrunc, i, Scalar::i32), lanes), b.lanes(vector));
-    const Value third = b.compare(Opcode::eq, b.binary(Opcode::urem, i, b.integer(3)), b.integer(0));
+    const Value third =
+        b.compare(Opcode::eq, b.binary(Opcode::urem, i, b.integer(3)), b.integer(0));
     const auto chosen = b.branch(
         third, [&] { return std::vector<Value>{b.mul(x, x), b.integer(7, vector)}; },
         [&] {
@@ -241,21 +251,22 @@ inline Sample conditions(int lanes) {
   const Value out = b.slot(0, Scalar::ptr);
   const Value in = b.slot(1, Scalar::ptr);
   const Value zero = b.real(0, vector);
-  const auto seen = b.loop(
-      b.begin(), b.end(), lanes, {b.compare(Opcode::lt, zero, zero)},
-      [&](Value i, const std::vector<Value>& carried) {
-        const Value x = b.load(in, i, vector);
-        // Whether this lane was ever negative, then mixed with the neighbour's condition.
-        const Value now = b.bit_or(carried[0], b.compare(Opcode::lt, x, zero));
-        std::vector<int32_t> turn;
-        for (int32_t n = 0; n < lanes; ++n) turn.push_back((n + 1) % lanes);
-        const Value turned = b.shuffle(now, now, turn);
-        const Value first = b.extract(now, 0);
-        Value mixed = b.bit_and(b.bit_xor(turned, b.splat(first, lanes)), b.unary(Opcode::bit_not, now));
-        mixed = b.insert(mixed, b.unary(Opcode::bit_not, first), lanes - 1);
-        store_value(b, out, i, mixed);
-        return std::vector<Value>{now};
-      });
+  const auto seen = b.loop(b.begin(), b.end(), lanes, {b.compare(Opcode::lt, zero, zero)},
+                           [&](Value i, const std::vector<Value>& carried) {
+                             const Value x = b.load(in, i, vector);
+                             // Whether this lane was ever negative, then mixed with the neighbour's
+                             // condition.
+                             const Value now = b.bit_or(carried[0], b.compare(Opcode::lt, x, zero));
+                             std::vector<int32_t> turn;
+                             for (int32_t n = 0; n < lanes; ++n) turn.push_back((n + 1) % lanes);
+                             const Value turned = b.shuffle(now, now, turn);
+                             const Value first = b.extract(now, 0);
+                             Value mixed = b.bit_and(b.bit_xor(turned, b.splat(first, lanes)),
+                                                     b.unary(Opcode::bit_not, now));
+                             mixed = b.insert(mixed, b.unary(Opcode::bit_not, first), lanes - 1);
+                             store_value(b, out, i, mixed);
+                             return std::vector<Value>{now};
+                           });
   (void)seen;
   sample.function = b.finish();
   sample.inputs = {Bytes(4 * kCount)};

@@ -143,7 +143,8 @@ std::string verdict(const std::string& lines) {
 
 TEST(LoopIr, VerifierAcceptsValidFunctions) {
   EXPECT_EQ(verdict("yield"), "no error");
-  EXPECT_EQ(verdict("v0 = param.i64 0\nv2 = add.i64 v0 v0\nyield"), "no error");  // numbers may be left out
+  EXPECT_EQ(verdict("v0 = param.i64 0\nv2 = add.i64 v0 v0\nyield"),
+            "no error");  // numbers may be left out
 }
 
 TEST(LoopIr, VerifierRejects) {
@@ -152,12 +153,14 @@ TEST(LoopIr, VerifierRejects) {
             at + "v0 = add v1 v1': v1 is not defined before this use");
   EXPECT_EQ(verdict("v0 = param.i64 0\nv0 = param.i64 1\nyield"),
             at + "v0 = param': v0 is defined twice");
-  EXPECT_EQ(verdict("v0 = param.i64 0"), "internal error: loop IR of f: a block must end with a yield");
+  EXPECT_EQ(verdict("v0 = param.i64 0"),
+            "internal error: loop IR of f: a block must end with a yield");
   EXPECT_EQ(verdict("yield\nv0 = param.i64 0"), at + "v0 = param': instruction after the yield");
   EXPECT_EQ(verdict("v0 = param.i64 0\nyield v0"),
             "internal error: loop IR of f: the function's block yields nothing");
   EXPECT_EQ(verdict("v0 = param.i64 3\nyield"), at + "v0 = param': a param is i64 and 0, 1 or 2");
-  EXPECT_EQ(verdict("v0 = slot.f32 0\nyield"), at + "v0 = slot': a slot is i64, f64 or ptr; got f32");
+  EXPECT_EQ(verdict("v0 = slot.f32 0\nyield"),
+            at + "v0 = slot': a slot is i64, f64 or ptr; got f32");
   EXPECT_EQ(verdict("v0 = constant.i8 200\nyield"),
             at + "v0 = constant': constant 200 is wider than i8");
   EXPECT_EQ(verdict("v0 = constant.i8x3 1\nyield"),
@@ -188,10 +191,12 @@ TEST(LoopIr, VerifierRejects) {
             at + "v1 = load v0 v0': operand 0 must be ptr; got i64");
   EXPECT_EQ(verdict("v0 = slot.ptr 0\nv1 = param.i64 0\nv2 = load.i1 v0 v1\nyield"),
             at + "v2 = load v0 v1': i1 is not a memory type");
-  EXPECT_EQ(verdict("v0 = slot.ptr 0\nv1 = lanes.i64x4\nv2 = load.f32x8 v0 v1\nyield"),
-            at + "v2 = load v0 v1': the index must be i64, alone or for each of 8 lanes; got i64x4");
-  EXPECT_EQ(verdict("v0 = slot.ptr 0\nv1 = param.i64 0\nv2 = constant.i1x4 0\nstore v0 v1 v1 v2\nyield"),
-            at + "store v0 v1 v1 v2': operand 3 must be i1; got i1x4");
+  EXPECT_EQ(
+      verdict("v0 = slot.ptr 0\nv1 = lanes.i64x4\nv2 = load.f32x8 v0 v1\nyield"),
+      at + "v2 = load v0 v1': the index must be i64, alone or for each of 8 lanes; got i64x4");
+  EXPECT_EQ(
+      verdict("v0 = slot.ptr 0\nv1 = param.i64 0\nv2 = constant.i1x4 0\nstore v0 v1 v1 v2\nyield"),
+      at + "store v0 v1 v1 v2': operand 3 must be i1; got i1x4");
   EXPECT_EQ(verdict("v0 = param.i64 0\nloop 0 v0 v0 { v1.i64\nyield\n}\nyield"),
             at + "loop v0 v0': the step must be at least 1; got 0");
   EXPECT_EQ(verdict("v0 = param.i64 0\nloop 1 v0 v0 v0 { v1.i64 v2.i64\nyield v0\n}\nyield"),
@@ -238,9 +243,28 @@ TEST(LoopIr, BuilderFoldsIntegersAndSharesLeaves) {
 }
 
 TEST(LoopIr, ConstantsAreRoundedToTheirType) {
-  const double values[] = {0.0,  -0.0,  1.0,   -2.5,   65504.0, 65519.99, 65520.0, 1e-8,
-                           6e-8, 3e-8,  2.98023223876953125e-8,  1e39,     -1e39,   0.1,
-                           1.00390625, 1.01171875, 3.4e38, 9.2e-41, 1e-45, INFINITY, -INFINITY, NAN};
+  const double values[] = {0.0,
+                           -0.0,
+                           1.0,
+                           -2.5,
+                           65504.0,
+                           65519.99,
+                           65520.0,
+                           1e-8,
+                           6e-8,
+                           3e-8,
+                           2.98023223876953125e-8,
+                           1e39,
+                           -1e39,
+                           0.1,
+                           1.00390625,
+                           1.01171875,
+                           3.4e38,
+                           9.2e-41,
+                           1e-45,
+                           INFINITY,
+                           -INFINITY,
+                           NAN};
   for (double value : values) {
     Builder b("f");
     b.real(value, {Scalar::f16, 1});

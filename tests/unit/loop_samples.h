@@ -1,6 +1,7 @@
-// Small loop-IR functions with inputs and the outputs that scalar C++ computes for them: every opcode
-// on every type, masks, gathers and control flow. Shared by the tests of all code generators.
-// Convention: slot 0 is the output, slots 1, 2, ... the inputs; the range of tasks counts elements.
+// Small loop-IR functions with inputs and the outputs that scalar C++ computes for them: every
+// opcode on every type, masks, gathers and control flow. Shared by the tests of all code
+// generators. Convention: slot 0 is the output, slots 1, 2, ... the inputs; the range of tasks
+// counts elements.
 #pragma once
 
 #include <cmath>
@@ -29,7 +30,7 @@ struct Sample {
   std::string name;
   loop::Function function;
   std::vector<Bytes> inputs;
-  int64_t count = 0;       // elements of the range of tasks
+  int64_t count = 0;  // elements of the range of tasks
   Scalar out = Scalar::i64;
   Bytes expected;
 };
@@ -139,10 +140,13 @@ inline std::vector<uint64_t> interesting(Scalar s, uint64_t seed) {
   auto f64 = [&](double x) { out.push_back(to_bits(x)); };
   switch (s) {
     case Scalar::f32:
-      for (float x : {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 1.5f, 2.5f, -2.5f, 3.0e38f, 1.0e-40f, -1.0e-45f,
-                      1.17549435e-38f, 127.5f, 128.0f, 255.7f, 2147483648.0f, -2147483648.0f,
-                      4294967296.0f, 9.2233720e18f, 1.8446744e19f, 65504.0f, 65520.0f, 65519.996f,
-                      5.9604645e-8f, 2.9802322e-8f, 1.00390625f, 1.01171875f, 3.3895314e38f}) {
+      for (float x : {0.0f,           -0.0f,         1.0f,          -1.0f,
+                      0.5f,           1.5f,          2.5f,          -2.5f,
+                      3.0e38f,        1.0e-40f,      -1.0e-45f,     1.17549435e-38f,
+                      127.5f,         128.0f,        255.7f,        2147483648.0f,
+                      -2147483648.0f, 4294967296.0f, 9.2233720e18f, 1.8446744e19f,
+                      65504.0f,       65520.0f,      65519.996f,    5.9604645e-8f,
+                      2.9802322e-8f,  1.00390625f,   1.01171875f,   3.3895314e38f}) {
         f32(x);
       }
       f32(INFINITY);
@@ -150,9 +154,29 @@ inline std::vector<uint64_t> interesting(Scalar s, uint64_t seed) {
       out.insert(out.end(), {0x7FC00000, 0xFFC12345, 0x7F800001, 0x3F808000, 0x3F818000});
       break;
     case Scalar::f64:
-      for (double x : {0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -3.5, 1e308, 5e-324, -1e-310, 1e-46, 3.5e38,
-                       127.5, -128.9, 255.99, 2147483647.5, -2147483649.0, 4294967295.5, 9.3e18,
-                       1.8446744073709552e19, -9223372036854775808.0, 1.0000000596046448}) {
+      for (double x : {0.0,
+                       -0.0,
+                       1.0,
+                       -1.0,
+                       0.5,
+                       1.5,
+                       2.5,
+                       -3.5,
+                       1e308,
+                       5e-324,
+                       -1e-310,
+                       1e-46,
+                       3.5e38,
+                       127.5,
+                       -128.9,
+                       255.99,
+                       2147483647.5,
+                       -2147483649.0,
+                       4294967295.5,
+                       9.3e18,
+                       1.8446744073709552e19,
+                       -9223372036854775808.0,
+                       1.0000000596046448}) {
         f64(x);
       }
       f64(INFINITY);
@@ -160,10 +184,12 @@ inline std::vector<uint64_t> interesting(Scalar s, uint64_t seed) {
       out.insert(out.end(), {0x7FF8000000000000, 0xFFF8000000012345, 0x7FF0000000000001});
       break;
     case Scalar::f16:
-      out = {0, 0x8000, 0x3C00, 0x0001, 0x83FF, 0x0400, 0x7BFF, 0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7C01};
+      out = {0,      0x8000, 0x3C00, 0x0001, 0x83FF, 0x0400,
+             0x7BFF, 0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7C01};
       break;
     case Scalar::bf16:
-      out = {0, 0x8000, 0x3F80, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81};
+      out = {0,      0x8000, 0x3F80, 0x0001, 0x807F, 0x0080,
+             0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81};
       break;
     case Scalar::i1: out = {0, 1}; break;
     default: {
@@ -208,32 +234,50 @@ template <class T>
 void float_cases(std::vector<Case>& cases, Scalar s) {
   const std::string suffix = "_" + std::string(loop::name(s));
   auto one = [&](Opcode op, T (*f)(T)) {
-    cases.push_back({std::string(loop::name(op)) + suffix, op, {s}, s,
-                     [f](const uint64_t* x) { return to_bits(f(as<T>(x[0]))); }, {}});
+    cases.push_back({std::string(loop::name(op)) + suffix,
+                     op,
+                     {s},
+                     s,
+                     [f](const uint64_t* x) { return to_bits(f(as<T>(x[0]))); },
+                     {}});
   };
   auto two = [&](Opcode op, T (*f)(T, T)) {
-    cases.push_back({std::string(loop::name(op)) + suffix, op, {s, s}, s,
-                     [f](const uint64_t* x) { return to_bits(f(as<T>(x[0]), as<T>(x[1]))); }, {}});
+    cases.push_back({std::string(loop::name(op)) + suffix,
+                     op,
+                     {s, s},
+                     s,
+                     [f](const uint64_t* x) { return to_bits(f(as<T>(x[0]), as<T>(x[1]))); },
+                     {}});
   };
   auto test = [&](Opcode op, bool (*f)(T, T)) {
-    cases.push_back({std::string(loop::name(op)) + suffix, op, {s, s}, Scalar::i1,
-                     [f](const uint64_t* x) -> uint64_t { return f(as<T>(x[0]), as<T>(x[1])); }, {}});
+    cases.push_back({std::string(loop::name(op)) + suffix,
+                     op,
+                     {s, s},
+                     Scalar::i1,
+                     [f](const uint64_t* x) -> uint64_t { return f(as<T>(x[0]), as<T>(x[1])); },
+                     {}});
   };
   two(Opcode::add, [](T a, T b) { return a + b; });
   two(Opcode::sub, [](T a, T b) { return a - b; });
   two(Opcode::mul, [](T a, T b) { return a * b; });
   two(Opcode::fdiv, [](T a, T b) { return a / b; });
   two(Opcode::frem, [](T a, T b) { return std::fmod(a, b); });
-  cases.push_back({"fma" + suffix, Opcode::fma, {s, s, s}, s,
-                   [](const uint64_t* x) {
-                     return to_bits(std::fma(as<T>(x[0]), as<T>(x[1]), as<T>(x[2])));
-                   },
-                   {}});
+  cases.push_back(
+      {"fma" + suffix,
+       Opcode::fma,
+       {s, s, s},
+       s,
+       [](const uint64_t* x) { return to_bits(std::fma(as<T>(x[0]), as<T>(x[1]), as<T>(x[2]))); },
+       {}});
   const uint64_t sign = uint64_t{1} << (loop::bits(s) - 1);
-  cases.push_back({"neg" + suffix, Opcode::neg, {s}, s,
-                   [sign](const uint64_t* x) { return x[0] ^ sign; }, {}});
-  cases.push_back({"abs" + suffix, Opcode::abs, {s}, s,
-                   [sign](const uint64_t* x) { return x[0] & ~sign; }, {}});
+  cases.push_back(
+      {"neg" + suffix, Opcode::neg, {s}, s, [sign](const uint64_t* x) { return x[0] ^ sign; }, {}});
+  cases.push_back({"abs" + suffix,
+                   Opcode::abs,
+                   {s},
+                   s,
+                   [sign](const uint64_t* x) { return x[0] & ~sign; },
+                   {}});
   one(Opcode::sqrt, [](T a) { return std::sqrt(a); });
   one(Opcode::floor, [](T a) { return std::floor(a); });
   one(Opcode::ceil, [](T a) { return std::ceil(a); });
@@ -251,32 +295,41 @@ inline void integer_cases(std::vector<Case>& cases, Scalar s) {
   const std::string suffix = "_" + std::string(loop::name(s));
   const auto width = static_cast<uint64_t>(loop::bits(s));
   const bool bit = s == Scalar::i1;
-  auto two = [&](Opcode op, uint64_t (*f)(uint64_t, uint64_t), std::function<void(uint64_t*)> allow = {}) {
-    cases.push_back({std::string(loop::name(op)) + suffix, op, {s, s}, s,
-                     [f](const uint64_t* x) { return f(x[0], x[1]); }, std::move(allow)});
+  auto two = [&](Opcode op, uint64_t (*f)(uint64_t, uint64_t),
+                 std::function<void(uint64_t*)> allow = {}) {
+    cases.push_back({std::string(loop::name(op)) + suffix,
+                     op,
+                     {s, s},
+                     s,
+                     [f](const uint64_t* x) { return f(x[0], x[1]); },
+                     std::move(allow)});
   };
   // On sign-extended operands.
-  auto two_signed = [&](Opcode op, int64_t (*f)(int64_t, int64_t), std::function<void(uint64_t*)> allow,
-                        bool test = false) {
-    cases.push_back({std::string(loop::name(op)) + suffix, op, {s, s}, test ? Scalar::i1 : s,
+  auto two_signed = [&](Opcode op, int64_t (*f)(int64_t, int64_t),
+                        std::function<void(uint64_t*)> allow, bool test = false) {
+    cases.push_back({std::string(loop::name(op)) + suffix,
+                     op,
+                     {s, s},
+                     test ? Scalar::i1 : s,
                      [f, s](const uint64_t* x) {
-                       return static_cast<uint64_t>(f(sign_extended(s, x[0]), sign_extended(s, x[1])));
+                       return static_cast<uint64_t>(
+                           f(sign_extended(s, x[0]), sign_extended(s, x[1])));
                      },
                      std::move(allow)});
   };
   two(Opcode::bit_and, [](uint64_t a, uint64_t b) { return a & b; });
   two(Opcode::bit_or, [](uint64_t a, uint64_t b) { return a | b; });
   two(Opcode::bit_xor, [](uint64_t a, uint64_t b) { return a ^ b; });
-  cases.push_back({"bit_not" + suffix, Opcode::bit_not, {s}, s,
-                   [](const uint64_t* x) { return ~x[0]; }, {}});
+  cases.push_back(
+      {"bit_not" + suffix, Opcode::bit_not, {s}, s, [](const uint64_t* x) { return ~x[0]; }, {}});
   two_signed(Opcode::eq, [](int64_t a, int64_t b) -> int64_t { return a == b; }, {}, true);
   two_signed(Opcode::ne, [](int64_t a, int64_t b) -> int64_t { return a != b; }, {}, true);
   if (bit) return;
   two(Opcode::add, [](uint64_t a, uint64_t b) { return a + b; });
   two(Opcode::sub, [](uint64_t a, uint64_t b) { return a - b; });
   two(Opcode::mul, [](uint64_t a, uint64_t b) { return a * b; });
-  cases.push_back({"neg" + suffix, Opcode::neg, {s}, s,
-                   [](const uint64_t* x) { return 0 - x[0]; }, {}});
+  cases.push_back(
+      {"neg" + suffix, Opcode::neg, {s}, s, [](const uint64_t* x) { return 0 - x[0]; }, {}});
   auto no_zero = [](uint64_t* x) { x[1] = x[1] == 0 ? 3 : x[1]; };
   auto no_overflow = [s](uint64_t* x) {
     if (x[1] == 0 || sign_extended(s, x[1]) == -1) x[1] = 3;
@@ -293,10 +346,18 @@ inline void integer_cases(std::vector<Case>& cases, Scalar s) {
   two_signed(Opcode::le, [](int64_t a, int64_t b) -> int64_t { return a <= b; }, {}, true);
   two_signed(Opcode::gt, [](int64_t a, int64_t b) -> int64_t { return a > b; }, {}, true);
   two_signed(Opcode::ge, [](int64_t a, int64_t b) -> int64_t { return a >= b; }, {}, true);
-  cases.push_back({"ult" + suffix, Opcode::ult, {s, s}, Scalar::i1,
-                   [](const uint64_t* x) -> uint64_t { return x[0] < x[1]; }, {}});
-  cases.push_back({"ule" + suffix, Opcode::ule, {s, s}, Scalar::i1,
-                   [](const uint64_t* x) -> uint64_t { return x[0] <= x[1]; }, {}});
+  cases.push_back({"ult" + suffix,
+                   Opcode::ult,
+                   {s, s},
+                   Scalar::i1,
+                   [](const uint64_t* x) -> uint64_t { return x[0] < x[1]; },
+                   {}});
+  cases.push_back({"ule" + suffix,
+                   Opcode::ule,
+                   {s, s},
+                   Scalar::i1,
+                   [](const uint64_t* x) -> uint64_t { return x[0] <= x[1]; },
+                   {}});
 }
 
 // Towards zero and saturating, in wide integers.
@@ -316,7 +377,11 @@ inline void cast_cases(std::vector<Case>& cases) {
   auto add = [&](Opcode op, Scalar from, Scalar to, std::function<uint64_t(uint64_t)> f) {
     cases.push_back({std::string(loop::name(op)) + "_" + std::string(loop::name(from)) + "_" +
                          std::string(loop::name(to)),
-                     op, {from}, to, [f](const uint64_t* x) { return f(x[0]); }, {}});
+                     op,
+                     {from},
+                     to,
+                     [f](const uint64_t* x) { return f(x[0]); },
+                     {}});
   };
   for (Scalar from : integers) {
     for (Scalar to : integers) {
@@ -332,8 +397,10 @@ inline void cast_cases(std::vector<Case>& cases) {
         [from](uint64_t x) { return to_bits(static_cast<float>(sign_extended(from, x))); });
     add(Opcode::sitofp, from, Scalar::f64,
         [from](uint64_t x) { return to_bits(static_cast<double>(sign_extended(from, x))); });
-    add(Opcode::uitofp, from, Scalar::f32, [](uint64_t x) { return to_bits(static_cast<float>(x)); });
-    add(Opcode::uitofp, from, Scalar::f64, [](uint64_t x) { return to_bits(static_cast<double>(x)); });
+    add(Opcode::uitofp, from, Scalar::f32,
+        [](uint64_t x) { return to_bits(static_cast<float>(x)); });
+    add(Opcode::uitofp, from, Scalar::f64,
+        [](uint64_t x) { return to_bits(static_cast<double>(x)); });
     if (from == Scalar::i1) continue;
     for (Scalar real : {Scalar::f32, Scalar::f64}) {
       const int width = loop::bits(from);
@@ -372,8 +439,12 @@ inline std::vector<Case> all_cases() {
   }
   for (Scalar s : {Scalar::i1, Scalar::i8, Scalar::i16, Scalar::i32, Scalar::i64, Scalar::f16,
                    Scalar::bf16, Scalar::f32, Scalar::f64}) {
-    cases.push_back({"select_" + std::string(loop::name(s)), Opcode::select, {Scalar::i1, s, s}, s,
-                     [](const uint64_t* x) { return x[0] != 0 ? x[1] : x[2]; }, {}});
+    cases.push_back({"select_" + std::string(loop::name(s)),
+                     Opcode::select,
+                     {Scalar::i1, s, s},
+                     s,
+                     [](const uint64_t* x) { return x[0] != 0 ? x[1] : x[2]; },
+                     {}});
   }
   cast_cases(cases);
   return cases;
@@ -426,7 +497,8 @@ inline Sample make(const Case& c, int lanes) {
     uint64_t x[3] = {};
     for (size_t n = 0; n < c.in.size(); ++n) x[n] = operands[n][static_cast<size_t>(i)];
     if (c.allow) c.allow(x);
-    for (size_t n = 0; n < c.in.size(); ++n) put_bits(sample.inputs[n], i, stored_bytes(c.in[n]), x[n]);
+    for (size_t n = 0; n < c.in.size(); ++n)
+      put_bits(sample.inputs[n], i, stored_bytes(c.in[n]), x[n]);
     put_bits(sample.expected, i, size, cut(c.out, c.evaluate(x)));
   }
   return sample;

@@ -47,8 +47,8 @@ inline std::vector<float> values(const Tensor& t) {
 }
 
 template <class Body>
-run::ProgramPointer trace(const char* name, const std::vector<Tensor>& operands, const std::vector<int64_t>& sizes,
-                          const Body& body) {
+run::ProgramPointer trace(const char* name, const std::vector<Tensor>& operands,
+                          const std::vector<int64_t>& sizes, const Body& body) {
   graph::Trace trace;
   std::vector<Tensor> inputs;
   for (const auto& t : operands) inputs.push_back(trace.add_tensor_input(t.dtype(), t.sizes()));
@@ -68,7 +68,8 @@ Tensor call(const char* name, const std::vector<Tensor>& operands, const Body& b
     for (int64_t s : t.sizes()) key += s == 1 ? "1" : "n";
   }
   auto& program = programs[key];
-  if (!program) program = trace(name, operands, {}, [&](const auto& x, const auto&) { return body(x); });
+  if (!program)
+    program = trace(name, operands, {}, [&](const auto& x, const auto&) { return body(x); });
   return run::execute_recorded(program, {operands.begin(), operands.end()}, {})[0];
 }
 
@@ -110,7 +111,8 @@ void write(const Tensor& target, const char* name, const Make& make) {
   Tensor value = make();
   std::vector<float> from = values(value);
   int64_t stride = target.dim() ? target.stride(0) : 1;
-  for (int64_t i = 0; i < target.numel(); ++i) target.data_as<float>()[i * stride] = from[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < target.numel(); ++i)
+    target.data_as<float>()[i * stride] = from[static_cast<size_t>(i)];
   target.storage().raise_version();
   run::recorder()->record_write(target, value);
 }

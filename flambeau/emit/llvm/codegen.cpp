@@ -57,8 +57,8 @@ void lower_module(llvm::Module& out, const loop::Module& module, const Target& t
 }
 
 // A context with everything that is made once for many modules: setting up the machine and its
-// hundred passes costs 0.8 ms, as much as compiling a small kernel. Code does not depend on what was
-// compiled before.
+// hundred passes costs 0.8 ms, as much as compiling a small kernel. Code does not depend on what
+// was compiled before.
 class Compiler {
  public:
   Compiler(const std::string& features, llvm::CodeGenFileType kind)

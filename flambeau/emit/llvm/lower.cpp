@@ -24,11 +24,11 @@ FunctionLowering::FunctionLowering(llvm::Module& module, const loop::Function& f
 void FunctionLowering::run() {
   llvm::Type* i64 = b_.getInt64Ty();
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), i64, i64, i64}, false);
-  function_ =
-      llvm::Function::Create(type, llvm::Function::ExternalLinkage, source_.name, module_);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, source_.name, module_);
   function_->setDSOLocal(true);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
-  // The disk cache holds code for a target, so the widest registers are the target's, not the CPU's.
+  // The disk cache holds code for a target, so the widest registers are the target's, not the
+  // CPU's.
   function_->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bytes * 8));
   function_->addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bytes * 8));
   // Slots are read once, before anything is written.
@@ -90,8 +90,7 @@ void FunctionLowering::lower(const Instruction& instruction) {
                          {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
       return;
     }
-    default:
-      values_[static_cast<size_t>(instruction.results[0])] = lower_value(instruction);
+    default: values_[static_cast<size_t>(instruction.results[0])] = lower_value(instruction);
   }
 }
 
@@ -99,8 +98,8 @@ llvm::Value* FunctionLowering::lower_constant(loop::Type type, int64_t bits) {
   const int width = loop::bits(type.scalar);
   llvm::Constant* scalar;
   if (type.scalar == Scalar::ptr) {
-    scalar = llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(bits)),
-                                             b_.getPtrTy());
+    scalar =
+        llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(bits)), b_.getPtrTy());
   } else {
     const llvm::APInt pattern(static_cast<unsigned>(width), static_cast<uint64_t>(bits), true);
     if (loop::is_integer(type.scalar) || type.scalar == Scalar::bf16) {
@@ -133,9 +132,8 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
       return type.lanes == 1 ? lanes[0] : llvm::ConstantVector::get(lanes);
     }
     case Opcode::slot: {
-      llvm::Value* address =
-          b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(0),
-                                static_cast<uint64_t>(instruction.imm));
+      llvm::Value* address = b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(0),
+                                                   static_cast<uint64_t>(instruction.imm));
       return b_.CreateAlignedLoad(result, address, llvm::Align(8));
     }
     case Opcode::param: return function_->getArg(static_cast<unsigned>(instruction.imm) + 1);
@@ -202,8 +200,7 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
         if (v->getType()->isVectorTy()) return v;
         return b_.CreateBitCast(v, llvm::FixedVectorType::get(v->getType(), 1));
       };
-      llvm::Value* shuffled =
-          b_.CreateShuffleVector(as_vector(0), as_vector(1), instruction.mask);
+      llvm::Value* shuffled = b_.CreateShuffleVector(as_vector(0), as_vector(1), instruction.mask);
       return type.lanes == 1 ? b_.CreateExtractElement(shuffled, uint64_t{0}) : shuffled;
     }
     case Opcode::load: return lower_load(instruction);
@@ -314,8 +311,7 @@ void FunctionLowering::lower_loop(const Instruction& instruction) {
   }
   std::vector<llvm::Value*> next = lower_block(body);
   llvm::BasicBlock* last = b_.GetInsertBlock();
-  llvm::Value* advanced =
-      b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(instruction.imm)));
+  llvm::Value* advanced = b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(instruction.imm)));
   index->addIncoming(advanced, last);
   for (size_t i = 0; i < carried.size(); ++i) carried[i]->addIncoming(next[i], last);
   b_.CreateCondBr(b_.CreateICmpSLT(advanced, hi), inside, after);

@@ -1,7 +1,7 @@
 // Loads and stores of the loop IR in LLVM IR. Whole vectors are one unaligned access. Masked
-// accesses use the hardware's where it has them, else a function of the library (lanes.h): tails are
-// short, and every block of code costs compile time. Gathers are one load a lane: as fast as the
-// AVX2 instruction, and without its hazards. Masked-off lanes never touch memory.
+// accesses use the hardware's where it has them, else a function of the library (lanes.h): tails
+// are short, and every block of code costs compile time. Gathers are one load a lane: as fast as
+// the AVX2 instruction, and without its hazards. Masked-off lanes never touch memory.
 #include <llvm/IR/Intrinsics.h>
 
 #include "flambeau/base/error.h"
@@ -24,8 +24,8 @@ llvm::Value* FunctionLowering::element(llvm::Value* pointer, llvm::Value* index,
 llvm::Value* FunctionLowering::stack_room(int64_t bytes) {
   llvm::BasicBlock& entry = function_->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
-  auto* room = at_entry.CreateAlloca(at_entry.getInt8Ty(),
-                                     at_entry.getInt64(static_cast<uint64_t>(bytes)));
+  auto* room =
+      at_entry.CreateAlloca(at_entry.getInt8Ty(), at_entry.getInt64(static_cast<uint64_t>(bytes)));
   room->setAlignment(llvm::Align(64));
   return room;
 }

@@ -2,8 +2,8 @@
 
 namespace flambeau::emit {
 
-// Vectors use the vector extension where it has an operator and a loop over lanes elsewhere. f16 and
-// bf16 are their bits (u16). A vector of i1 is a vector of i8 with 0 and -1; one i1 is a bool.
+// Vectors use the vector extension where it has an operator and a loop over lanes elsewhere. f16
+// and bf16 are their bits (u16). A vector of i1 is a vector of i8 with 0 and -1; one i1 is a bool.
 // Integers are added in unsigned types, where overflow wraps.
 std::string_view source_prelude() {
   return R"prelude(#include <cstdint>

@@ -1,6 +1,6 @@
-// Loop IR as plain C++: each value is a constant `vN`, loops are for statements whose carried values
-// live in the variables of their results. Serves as a second opinion on the machine code and as the
-// form that other C dialects start from.
+// Loop IR as plain C++: each value is a constant `vN`, loops are for statements whose carried
+// values live in the variables of their results. Serves as a second opinion on the machine code and
+// as the form that other C dialects start from.
 #include <string>
 
 #include "flambeau/base/error.h"
@@ -110,7 +110,8 @@ class Printer {
   }
   std::string call(std::string_view function, Type t, const Instruction& i) const {
     std::string out = text(function, shape(t), "(");
-    for (size_t n = 0; n < i.operands.size(); ++n) out += text(n == 0 ? "" : ", ", var(i.operands[n]));
+    for (size_t n = 0; n < i.operands.size(); ++n)
+      out += text(n == 0 ? "" : ", ", var(i.operands[n]));
     return out + ")";
   }
 
@@ -134,7 +135,8 @@ class Printer {
       case Opcode::bit_and: return infix("&");
       case Opcode::bit_or: return infix("|");
       case Opcode::bit_xor: return infix("^");
-      case Opcode::bit_not: return one_bit ? "!" + x(0) : text("static_cast<", cpp_type(t), ">(~", x(0), ")");
+      case Opcode::bit_not:
+        return one_bit ? "!" + x(0) : text("static_cast<", cpp_type(t), ">(~", x(0), ")");
       case Opcode::neg:
       case Opcode::abs:
       case Opcode::sqrt:
@@ -219,8 +221,7 @@ class Printer {
     const Type t = type(i.operands[0]);
     const std::string as = t.lanes == 1 ? text("(", unsigned_type(t), ")")
                                         : text("(V<", unsigned_type(t), ", ", t.lanes, ">)");
-    const std::string test =
-        text(as, var(i.operands[0]), " ", symbol, " ", as, var(i.operands[1]));
+    const std::string test = text(as, var(i.operands[0]), " ", symbol, " ", as, var(i.operands[1]));
     return t.lanes == 1 ? test : text("mask<", t.lanes, ">(", test, ")");
   }
 
@@ -236,14 +237,15 @@ class Printer {
         return text(function, "<", target, ", ", element(source), ", ", lanes, ">(", value, ")");
       }
       const std::string as = unsigned_type(source);
-      return text(function, "<", target, ", ", as, ", ", lanes, ">((V<", as, ", ", lanes, ">)", value,
-                  ")");
+      return text(function, "<", target, ", ", as, ", ", lanes, ">((V<", as, ", ", lanes, ">)",
+                  value, ")");
     };
     const bool bit = from.scalar == Scalar::i1;
     const Type byte{Scalar::i8, to.lanes};
     // i1 as i8 with 0 and -1, or 0 and 1.
     const std::string minus = to.lanes == 1 ? text("static_cast<i8>(-", x, ")") : x;
-    const std::string plus = to.lanes == 1 ? text("static_cast<i8>(", x, ")") : text("(", x, " & 1)");
+    const std::string plus =
+        to.lanes == 1 ? text("static_cast<i8>(", x, ")") : text("(", x, " & 1)");
     switch (i.opcode) {
       case Opcode::sext:
       case Opcode::sitofp:
@@ -311,11 +313,12 @@ class Printer {
   void print_loop(const Instruction& i) {
     const Block& body = i.blocks[0];
     for (size_t n = 0; n < i.results.size(); ++n) {
-      line(cpp_type(type(i.results[n])), " ", var(i.results[n]), " = ", var(i.operands[n + 2]), ";");
+      line(cpp_type(type(i.results[n])), " ", var(i.results[n]), " = ", var(i.operands[n + 2]),
+           ";");
     }
     const std::string index = var(body.arguments[0]);
-    line("for (i64 ", index, " = ", var(i.operands[0]), "; ", index, " < ", var(i.operands[1]), "; ",
-         index, " += ", i.imm, ") {");
+    line("for (i64 ", index, " = ", var(i.operands[0]), "; ", index, " < ", var(i.operands[1]),
+         "; ", index, " += ", i.imm, ") {");
     ++depth_;
     for (size_t n = 0; n < i.results.size(); ++n) {
       line("const auto ", var(body.arguments[n + 1]), " = ", var(i.results[n]), ";");
