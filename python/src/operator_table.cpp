@@ -19,9 +19,12 @@ Table methods;
 /// _C.functional, "signal.windows" is _C.signal.windows.
 PyObject* namespace_module(PyObject* root, std::string_view name) {
   if (name.empty()) return root;
-  if (name.starts_with("nn.")) name.remove_prefix(3);
   PyObject* module = root;
   std::string path = "flambeau";
+  if (name.starts_with("nn.")) {
+    path += ".nn";
+    name.remove_prefix(3);
+  }
   while (!name.empty()) {
     size_t dot = std::min(name.find('.'), name.size());
     std::string part(name.substr(0, dot));
