@@ -86,7 +86,7 @@ const Op<Tensor(const Sizes&, const Sizes&, FACTORY_TYPES)> empty_strided{
     kFunction, BodyKind::direct};
 
 #define LIKE(symbol, schema_name, value)                                                                                                                   \
-  const Op<Tensor(const Tensor&, FACTORY_TYPES, std::optional<std::string>)> symbol##_like{                                                                \
+  const Op<Tensor(const Tensor&, FACTORY_TYPES, std::optional<std::string>)> symbol##_like_op{                                                                \
       schema_name "_like(Tensor self, *, " FACTORY ", MemoryFormat? memory_format=None) -> Tensor", R"(A tensor with the sizes and dtype of `self`.)",      \
       [](const Tensor& self, FACTORY_ARGUMENTS, std::optional<std::string>) {                                                                              \
         check_device(device);                                                                                                                              \

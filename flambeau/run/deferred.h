@@ -31,6 +31,9 @@ class DeferredScope {
   ~DeferredScope() noexcept(false);
   DeferredScope(const DeferredScope&) = delete;
   DeferredScope& operator=(const DeferredScope&) = delete;
+
+ private:
+  int exceptions_;  // in flight when it opened
 };
 /// Runs what is recorded on this thread.
 void flush();

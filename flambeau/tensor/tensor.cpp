@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <mutex>
+
 #include "flambeau/base/error.h"
 
 namespace flambeau {
@@ -53,16 +55,30 @@ Storage::~Storage() {
   }
 }
 
-std::shared_ptr<Pending> Storage::pending() const { return pending_owner_; }
+namespace {
+
+/// Guards pending_owner_ of all storages: it is read by threads that did not set it, and seldom.
+std::mutex& pending_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+std::shared_ptr<Pending> Storage::pending() const {
+  if (!pending_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(pending_mutex());
+  return pending_owner_;
+}
 
 void Storage::set_pending(std::shared_ptr<Pending> pending) {
-  pending_owner_ = std::move(pending);
+  std::lock_guard lock(pending_mutex());
+  pending_owner_.swap(pending);
   pending_.store(pending_owner_.get(), std::memory_order_release);
 }
 
 void Storage::flush() {
-  std::shared_ptr<Pending> keep = pending_owner_;
-  if (keep) keep->flush();
+  if (std::shared_ptr<Pending> keep = pending()) keep->flush();
 }
 
 void TensorImpl::release() {
