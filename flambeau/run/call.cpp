@@ -1,5 +1,6 @@
 // Operator calls: the key of a call finds its program; a program is traced on first use.
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -83,17 +84,31 @@ struct Traced {
   ResultKind result;
 };
 
+/// A number that its schema gives as the default is structure, so that a factor of 1 costs nothing; the
+/// results are the same.
+bool is_default(const Operator& op, size_t i, const Number& n) {
+  const SchemaArgument& a = op.schema().arguments[i];
+  const auto* given = a.has_default ? std::get_if<Number>(&a.default_value) : nullptr;
+  if (!given || given->kind() != n.kind()) return false;
+  switch (n.kind()) {
+    case Scalar::Kind::complex: return false;
+    case Scalar::Kind::real: return std::bit_cast<int64_t>(given->scalar().real()) == std::bit_cast<int64_t>(n.scalar().real());
+    default: return given->scalar().integer() == n.scalar().integer();
+  }
+}
+
 /// Puts inputs in the place of data: tensors, numbers and sizes, in the order of the arguments.
-std::vector<Argument> trace_arguments(Trace& trace, const std::vector<Argument>& arguments) {
+std::vector<Argument> trace_arguments(Trace& trace, const Operator& op, const std::vector<Argument>& arguments) {
   std::vector<Argument> traced;
-  for (const Argument& a : arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& a = arguments[i];
     if (const auto* t = std::get_if<Tensor>(&a)) {
       traced.emplace_back(t->defined() ? trace.add_tensor_input(t->dtype(), t->sizes()) : Tensor());
     } else if (const auto* list = std::get_if<TensorList>(&a)) {
       TensorList inputs;
       for (const Tensor& x : *list) inputs.push_back(x.defined() ? trace.add_tensor_input(x.dtype(), x.sizes()) : Tensor());
       traced.emplace_back(std::move(inputs));
-    } else if (const auto* n = std::get_if<Number>(&a)) {
+    } else if (const auto* n = std::get_if<Number>(&a); n && !is_default(op, i, *n)) {
       traced.emplace_back(Number(n->scalar(), trace.add_number_input(input_dtype(*n))));
     } else if (const auto* s = std::get_if<Size>(&a)) {
       traced.emplace_back(trace.add_size_input(s->value));
@@ -108,8 +123,9 @@ std::vector<Argument> trace_arguments(Trace& trace, const std::vector<Argument>&
   return traced;
 }
 
-void flatten(const std::vector<Argument>& arguments, std::vector<Operand>& operands, std::vector<int64_t>& sizes) {
-  for (const Argument& a : arguments) {
+void flatten(const Operator& op, const std::vector<Argument>& arguments, std::vector<Operand>& operands, std::vector<int64_t>& sizes) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& a = arguments[i];
     if (const auto* t = std::get_if<Tensor>(&a)) {
       if (t->defined()) operands.emplace_back(*t);
     } else if (const auto* list = std::get_if<TensorList>(&a)) {
@@ -117,7 +133,7 @@ void flatten(const std::vector<Argument>& arguments, std::vector<Operand>& opera
         if (x.defined()) operands.emplace_back(x);
       }
     } else if (const auto* n = std::get_if<Number>(&a)) {
-      operands.emplace_back(n->scalar());
+      if (!is_default(op, i, *n)) operands.emplace_back(n->scalar());
     } else if (const auto* s = std::get_if<Size>(&a)) {
       sizes.push_back(s->value);
     } else if (const auto* list_of_sizes = std::get_if<Sizes>(&a)) {
@@ -137,7 +153,12 @@ run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>&
       for (Tensor& x : *list) x = x.defined() ? Tensor(new TensorImpl) : Tensor();
     }
   }
-  return [rule = op.rule, structure](const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
+  std::vector<bool> constant;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto* n = std::get_if<Number>(&arguments[i]);
+    constant.push_back(n && is_default(op, i, *n));
+  }
+  return [rule = op.rule, structure, constant](const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
                                      const std::vector<Tensor>& cotangents) {
     std::vector<Argument> traced = structure;
     size_t next = 0;
@@ -154,7 +175,7 @@ run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>&
           x = inputs[next++];
           is_tensor.push_back(true);
         }
-      } else if (auto* n = std::get_if<Number>(&a)) {
+      } else if (auto* n = std::get_if<Number>(&a); n && !constant[static_cast<size_t>(&a - traced.data())]) {
         a = Number(n->scalar(), inputs[next++]);
         is_tensor.push_back(false);
       }
@@ -168,7 +189,7 @@ run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>&
 
 Traced trace_body(const Operator& op, const std::vector<Argument>& arguments) {
   Trace trace;
-  std::vector<Argument> traced = trace_arguments(trace, arguments);
+  std::vector<Argument> traced = trace_arguments(trace, op, arguments);
   Argument result;
   op.run_body(traced.data(), &result);
   Traced made;
@@ -200,7 +221,10 @@ class ProgramCache {
     Key key;
     key.add(&op);
     key.add(static_cast<char>(default_dtype()));
-    for (const Argument& a : arguments) key.add(a);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      key.add(arguments[i]);
+      if (const auto* n = std::get_if<Number>(&arguments[i])) key.add(is_default(op, i, *n));
+    }
     std::shared_ptr<Entry> entry = entry_of(key.take());
     std::lock_guard lock(entry->mutex);
     for (const Traced& t : entry->variants) {
@@ -244,7 +268,7 @@ struct Prepared {
 
 Prepared prepare(const Operator& op, const std::vector<Argument>& arguments) {
   Prepared p;
-  flatten(arguments, p.operands, p.sizes);
+  flatten(op, arguments, p.operands, p.sizes);
   p.traced = programs().find(op, arguments, p.operands, p.sizes);
   return p;
 }
@@ -286,7 +310,7 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
     const Tensor& view = std::get<Tensor>(result);
     if (run::recorder() && !view.same(base)) {
       Prepared p;
-      flatten(given, p.operands, p.sizes);
+      flatten(op, given, p.operands, p.sizes);
       auto program = [&op, given, operands = p.operands, sizes = p.sizes] { return programs().find(op, given, operands, sizes).program; };
       run::recorder()->record_view(base, view, program, p.operands, p.sizes);
     }
@@ -349,12 +373,33 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
   return self;
 }
 
+void call_into(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Tensor>& destinations) {
+  Prepared p = prepare(op, arguments);
+  std::string name = op.schema().names[0];
+  const graph::Graph& g = p.traced.program->graph();
+  internal_check(g.outputs.size() == destinations.size(), name, ": ", g.outputs.size(), " results for ", destinations.size(), " destinations");
+  std::vector<int64_t> sizes = p.traced.program->evaluate_sizes(p.operands, p.sizes);
+  for (size_t k = 0; k < destinations.size(); ++k) {
+    const graph::Value& v = g.value(g.outputs[k]);
+    const Tensor& t = destinations[k];
+    Dims wanted;
+    for (graph::SizeId s : v.shape) wanted.push_back(sizes[static_cast<size_t>(s)]);
+    check(t.dtype() == v.dtype && t.sizes() == wanted, ErrorKind::runtime, name, ": expected a ", v.dtype, " tensor of shape ", wanted, " to write to, got ",
+          t.dtype(), " ", t.sizes());
+    check(!has_internal_overlap(t), ErrorKind::runtime, name,
+          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please clone() the tensor before performing the operation.");
+  }
+  run::execute(p.traced.program, p.operands, p.sizes, destinations);
+  for (const Tensor& t : destinations) t.storage().raise_version();
+}
+
 std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments, std::vector<Tensor> out) {
   std::string name = op.schema().names[0];
   Argument boxed;
   {
     Prepared p;
-    flatten(arguments, p.operands, p.sizes);
+    flatten(op, arguments, p.operands, p.sizes);
     bool differentiated = run::gradients_enabled() && any_requires_grad(p.operands);
     for (const Tensor& t : out) differentiated |= run::gradients_enabled() && t.requires_grad();
     check(!differentiated, ErrorKind::runtime, name,

@@ -279,6 +279,14 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
  public:
   std::vector<Tensor> add(const ProgramPointer& program, const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments,
                           const std::vector<Tensor>& destinations) override {
+    // What other threads recorded for this memory runs first, before this recording is locked: two recordings
+    // never wait for each other.
+    for (const Operand& o : operands) {
+      if (const auto* t = std::get_if<Tensor>(&o)) run_foreign(*t);
+    }
+    for (const Tensor& t : destinations) {
+      if (t.defined()) run_foreign(t);
+    }
     std::lock_guard lock(mutex_);
     if (running_ || must_run_now(operands, destinations)) {
       flush();
@@ -299,12 +307,7 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
       }
       r.written.push_back(given);
     }
-    for (const Tensor& t : r.results) {
-      // What another thread has recorded for this memory runs first.
-      auto pending = t.storage().pending();
-      if (pending && pending.get() != this) pending->flush();
-      t.storage().set_pending(shared_from_this());
-    }
+    for (const Tensor& t : r.results) t.storage().set_pending(shared_from_this());
     std::vector<Tensor> results = r.results;
     records_.push_back(std::move(r));
     if (records_.size() >= kMostRecords) flush();
@@ -330,6 +333,11 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
   }
 
  private:
+  void run_foreign(const Tensor& t) {
+    auto pending = t.storage().pending();
+    if (pending && pending.get() != this) pending->flush();
+  }
+
   /// Memory that others can read or write without asking is not deferred.
   static bool must_run_now(const std::vector<Operand>& operands, const std::vector<Tensor>& destinations) {
     for (const Operand& o : operands) {

@@ -69,5 +69,8 @@ Argument call(const Operator& op, std::vector<Argument> arguments);
 Tensor call_inplace(const Operator& op, std::vector<Argument> arguments);
 /// Writes the results into `out` (resized when they have no elements or another shape), returns them.
 std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments, std::vector<Tensor> out);
+/// Writes the results of a composite operator over `destinations`, which have the results' shapes and dtypes
+/// and may be arguments; nothing is recorded for gradients.
+void call_into(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Tensor>& destinations);
 
 }  // namespace flambeau

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-
 #include <mutex>
 
 #include "flambeau/base/error.h"

@@ -1,0 +1,18 @@
+// What losses share: how the loss of each element becomes one number.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "flambeau/tensor/tensor.h"
+
+namespace flambeau::ops {
+
+enum class Reduction { none, mean, sum };
+
+/// A value Error for other texts; `size_average` and `reduce`, where given, come first.
+Reduction reduction_of(const std::string& text, std::optional<bool> size_average, std::optional<bool> reduce);
+/// A traced loss, reduced over all dims.
+Tensor reduced(const Tensor& loss, Reduction reduction);
+
+}  // namespace flambeau::ops
