@@ -1,5 +1,6 @@
 #include "flambeau/kernel/emitter.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "flambeau/base/error.h"
@@ -174,13 +175,19 @@ void Emitter::store(const Buffer& buffer, ValueId v, const Indices& index, Lanes
   }
 }
 
+bool Emitter::knows(ValueId v) const {
+  return std::any_of(known_.begin(), known_.end(), [v](const auto& scope) { return scope.count(v) > 0; });
+}
+
 Lanes Emitter::value(ValueId v, const Indices& index, Value mask) {
   for (auto scope = known_.rbegin(); scope != known_.rend(); ++scope) {
     if (auto it = scope->find(v); it != scope->end()) return it->second;
   }
-  Key key{v, index, mask};
+  // What was evaluated for all lanes serves a mask as well.
+  Key key{v, index, mask}, unmasked{v, index, kNone};
   for (auto scope = memo_.rbegin(); scope != memo_.rend(); ++scope) {
     if (auto it = scope->find(key); it != scope->end()) return it->second;
+    if (auto it = scope->find(unmasked); it != scope->end()) return it->second;
   }
   Lanes result = compute(v, index, mask);
   memo_.back().emplace(std::move(key), result);

@@ -59,6 +59,8 @@ class Emitter {
   /// Values known without evaluation in this scope: results of the row at hand.
   void know(graph::ValueId v, Lanes lanes) { known_.back()[v] = lanes; }
 
+  bool knows(graph::ValueId v) const;
+
   Lanes load(const Buffer& buffer, graph::ValueId v, const Indices& index, loop::Value mask);
   void store(const Buffer& buffer, graph::ValueId v, const Indices& index, Lanes lanes, loop::Value mask);
   /// Element number of an index in memory.

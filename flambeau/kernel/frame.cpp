@@ -292,6 +292,60 @@ class FrameEmitter {
     for (size_t i = 0; i < roots.size(); ++i) e.store(roots[i]->layout, roots[i]->value, root_indices(*roots[i], domain), values[i], mask);
   }
 
+  /// Whether evaluating `v` early is the same: nothing in it reports errors or waits for a result of the row.
+  bool can_hoist(const Emitter& e, ValueId v) const {
+    bool can = true;
+    walk(g_, v, Access(g_.value(v).shape.size(), kUnknown), [&](ValueId u, const Access&) {
+      if (buffers_.count(u)) return false;
+      const Node* n = g_.node_of(u);
+      if (!n) return false;
+      if (n->primitive->kind == PrimitiveKind::reduce) {
+        can &= e.knows(u);
+        return false;
+      }
+      bool whole_numbers = n->primitive->kind == PrimitiveKind::elementwise && is_integer(g_.value(u).dtype);
+      if (n->primitive->kind == PrimitiveKind::take || whole_numbers) can = false;
+      return can;
+    });
+    return can;
+  }
+
+  /// Evaluates what `values` read at positions that the loops over `inner` do not change, before those loops.
+  void hoist(Emitter& e, const std::vector<std::pair<ValueId, Access>>& values, const std::vector<bool>& inner, const Indices& domain, Value mask) {
+    for (const auto& [root, access] : values) {
+      walk(g_, root, access, [&](ValueId v, const Access& a) {
+        bool memory = buffers_.count(v) > 0;
+        bool fixed = std::all_of(a.begin(), a.end(), [&](int d) { return d == kFixed || (d >= 0 && !inner[static_cast<size_t>(d)]); });
+        const Node* n = g_.node_of(v);
+        if (n && !memory && (n->primitive->kind == PrimitiveKind::reduce || n->primitive->kind == PrimitiveKind::constant)) return false;
+        if (!fixed || !can_hoist(e, v)) return !memory;
+        Indices at;
+        for (int d : a) at.push_back(d == kFixed ? e.zero() : domain[static_cast<size_t>(d)]);
+        e.value(v, at, mask);
+        return false;
+      });
+    }
+  }
+  std::vector<std::pair<ValueId, Access>> root_accesses(const std::vector<const Root*>& roots) const {
+    std::vector<std::pair<ValueId, Access>> result;
+    for (const Root* r : roots) result.emplace_back(r->value, root_access(*r, domain_access()));
+    return result;
+  }
+  Access domain_access() const {
+    Access domain(f_.full.size());
+    for (size_t d = 0; d < domain.size(); ++d) domain[d] = schedule_.sizes.is_value(f_.full[d], 1) ? kFixed : static_cast<int>(d);
+    return domain;
+  }
+  /// What the whole kernel reads at one position: by all roots, and by the operands of reductions.
+  void hoist_fixed(Emitter& e) {
+    std::vector<std::pair<ValueId, Access>> values;
+    for (const Root& r : f_.roots) {
+      if (is_reduction(r)) values.emplace_back(g_.node_of(r.value)->inputs[0], domain_access());
+      else values.emplace_back(r.value, root_access(r, domain_access()));
+    }
+    hoist(e, values, std::vector<bool>(f_.full.size(), true), zero_domain(e), kNone);
+  }
+
   std::vector<const Root*> stored(bool full) const {
     std::vector<const Root*> result;
     for (const Root& r : f_.roots) {
@@ -312,6 +366,7 @@ class FrameEmitter {
     }
     std::vector<Loop> outer(loops_.begin(), loops_.end() - 1);
     Loop inner = loops_.back();
+    hoist_fixed(e);
     if (outer.empty()) {
       vector_loop(e, b.begin(), b.end(), [&](Value i, Value mask) {
         Indices domain = zero_domain(e);
@@ -324,6 +379,9 @@ class FrameEmitter {
       e.enter();
       Indices domain = zero_domain(e);
       set_positions(e, domain, outer, {t, 0, kNone});
+      std::vector<bool> inside(f_.full.size());
+      for (size_t d = inner.first; d <= inner.last; ++d) inside[d] = true;
+      hoist(e, root_accesses(roots), inside, domain, kNone);
       vector_loop(e, b.integer(0), e.size(inner.extent), [&](Value i, Value mask) {
         Indices at = domain;
         at[inner.last] = {i, 1, kNone};
@@ -506,6 +564,9 @@ class FrameEmitter {
       for (const Reduction& r : all) {
         if (r.level == level) rs.push_back(r);
       }
+      std::vector<std::pair<ValueId, Access>> operands;
+      for (const Reduction& r : rs) operands.emplace_back(r.operand, domain_access());
+      hoist(e, operands, f_.reduced, domain, mask);
       reduce_row(e, rs, domain, mask);
     }
     store_roots(e, stored(false), domain, mask);
@@ -513,6 +574,7 @@ class FrameEmitter {
     if (full.empty()) return;
     std::vector<Loop> inner = loops(true);
     if (inner.empty()) return store_roots(e, full, domain, mask);
+    hoist(e, root_accesses(full), f_.reduced, domain, mask);
     std::function<void(size_t, Indices)> nest = [&](size_t k, Indices at) {
       bool last = k + 1 == inner.size();
       if (last && along_row()) {
@@ -542,6 +604,7 @@ class FrameEmitter {
     auto& b = e.b;
     std::vector<Reduction> all = reductions();
     std::vector<Loop> kept = loops(false);
+    hoist_fixed(e);
     Phase phase;
     if (along_row()) {
       b.loop(b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
@@ -612,8 +675,9 @@ class FrameEmitter {
     auto memory = [](Emitter& e, DType dtype, Value v) { return dtype == DType::boolean ? e.b.cast(Opcode::zext, v, loop::Scalar::i8) : v; };
     {
       Open open(*this);
-    Emitter& e = open.e;
+      Emitter& e = open.e;
       auto& b = e.b;
+      hoist_fixed(e);
       b.loop(b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
         e.enter();
         Value lo = b.mul(t, b.integer(kReductionBlock));

@@ -435,40 +435,47 @@ class Scheduler {
     else if (!placed_.count(v) && g_.value(v).node >= 0) placed_[v] = at;
   }
 
+  /// Reads of inputs and writes of results, frame by frame.
   void find_overwritable() {
-    schedule_.overwritable.assign(g_.inputs.size(), true);
-    std::vector<int64_t> read_in(g_.inputs.size(), -1);
+    struct Read {
+      size_t frame;
+      bool same_place;
+    };
+    std::vector<std::vector<Read>> reads(g_.inputs.size());
+    std::vector<size_t> written(g_.outputs.size(), frames_.size());  // the first frame that writes a result
     std::map<ValueId, size_t> number;
     for (size_t i = 0; i < g_.inputs.size(); ++i) number[g_.inputs[i].value] = i;
-    for (const OperandView& view : schedule_.views) {
-      if (auto it = number.find(view.base); it != number.end()) schedule_.overwritable[it->second] = false;
-    }
     for (size_t f = 0; f < frames_.size(); ++f) {
       const Placed& p = frames_[f];
+      if (p.product) {
+        auto [left, right] = views_.at(p.dot);
+        for (int32_t view : {left, right}) {
+          if (auto it = number.find(schedule_.views[static_cast<size_t>(view)].base); it != number.end()) reads[it->second].push_back({f, false});
+        }
+      }
       for (const Root& r : p.frame.roots) {
+        if (r.buffer >= static_cast<BufferId>(g_.values.size())) {
+          size_t k = static_cast<size_t>(r.buffer) - g_.values.size();
+          if (k < written.size()) written[k] = std::min(written[k], f);
+        }
         bool rows = !p.product && p.frame.kind == Frame::Kind::rows;
         const Node* n = g_.node_of(r.value);
         bool reduces = rows && n && n->primitive->kind == PrimitiveKind::reduce && buffers_of(p.frame).count(r.value) == 0;
         Access access = !rows ? Access(g_.value(r.value).shape.size(), kUnknown)
                         : reduces || g_.value(r.value).shape == p.frame.full ? full_access(p.frame, g_) : kept_access(p.frame, g_);
         walk(g_, reduces ? n->inputs[0] : r.value, access, [&](ValueId u, const Access& a) {
-          if (auto it = number.find(u); it != number.end()) {
-            size_t i = it->second;
-            bool same_place = rows && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
-            if (!same_place || (read_in[i] >= 0 && read_in[i] != static_cast<int64_t>(f))) schedule_.overwritable[i] = false;
-            read_in[i] = static_cast<int64_t>(f);
-            return false;
-          }
-          return true;
+          auto it = number.find(u);
+          if (it == number.end()) return true;
+          bool same_place = rows && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
+          reads[it->second].push_back({f, same_place});
+          return false;
         });
       }
     }
-    // Results must be written by the frame that reads, or later.
-    for (size_t i = 0; i < g_.inputs.size(); ++i) {
-      for (size_t f = 0; f < frames_.size(); ++f) {
-        for (const Root& r : frames_[f].frame.roots) {
-          if (r.buffer >= static_cast<BufferId>(g_.values.size()) && static_cast<int64_t>(f) < read_in[i]) schedule_.overwritable[i] = false;
-        }
+    for (const auto& of_input : reads) {
+      auto& row = schedule_.overwritable.emplace_back();
+      for (size_t at : written) {
+        row.push_back(std::all_of(of_input.begin(), of_input.end(), [&](const Read& r) { return r.frame < at || (r.frame == at && r.same_place); }));
       }
     }
   }

@@ -83,9 +83,9 @@ struct Schedule {
   std::vector<graph::ValueId> values;  // intermediate values that need contiguous memory
   std::vector<Temporary> temporaries;
   graph::SizeTable sizes;              // those of the graph and what launches need besides
-  /// Inputs that are read only at the index that is written, within the step that writes: a result may be
-  /// written over such an input.
-  std::vector<bool> overwritable;
+  /// By input, by output: the result may be written over the input, because when it is written the input is
+  /// no longer read, or read only at the index that is written.
+  std::vector<std::vector<bool>> overwritable;
 };
 
 /// Builds the launches of a graph. `inputs` are the layouts of the graph's inputs, `outputs` those of the

@@ -145,12 +145,12 @@ class Run {
   }
 
   /// Whether writing `destination` while the program reads its operands could read what was written.
-  bool must_copy(const Tensor& destination) const {
+  bool must_copy(const Tensor& destination, size_t output) const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const auto* t = std::get_if<Tensor>(&operands_[i]);
       if (!t) continue;
       int overlap = memory_overlap(destination, *t);
-      if (overlap == 2 || (overlap == 1 && !executable_->schedule.overwritable[i])) return true;
+      if (overlap == 2 || (overlap == 1 && !executable_->schedule.overwritable[i][output])) return true;
     }
     return false;
   }
@@ -171,7 +171,7 @@ class Run {
       const graph::Value& v = g_.value(g_.outputs[k]);
       if (!outputs_[k].defined()) {
         outputs_[k] = results_[k] = empty_tensor(sizes_of(v.shape), v.dtype);
-      } else if (must_copy(outputs_[k])) {
+      } else if (must_copy(outputs_[k], k)) {
         // The layout of the kernel is that of the destination; a twin with the same strides takes the result.
         Tensor twin = twin_of(outputs_[k]);
         copies_.emplace_back(outputs_[k], twin);
