@@ -155,7 +155,7 @@ Pair cos_of(Pair r) {
   // What rounding left of z / 2, and the slope at r.
   const Term z_low = fma(r.high, r.high, -z) * -0.5;
   const Term rest = fma(z * z, polynomial(z, kCos), fma(-r.high, r.low, z_low));
-  return {head.high, head.low + rest};
+  return fast_two_sum(head.high, head.low + rest);
 }
 
 Value sin(Builder& b, Value x) {

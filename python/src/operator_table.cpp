@@ -108,8 +108,12 @@ void complete(const Operator& op, std::vector<Argument>* arguments) {
 }  // namespace
 
 void add_operators(PyObject* module) {
+  static const std::vector<const Operator*>* added = nullptr;  // a list with new operators is another list
+  const std::vector<const Operator*>& operators = all_operators();
+  if (added == &operators) return;
+  added = &operators;
   std::set<std::string> names;
-  for (const Operator* op : all_operators()) names.insert(op->schema().names.begin(), op->schema().names.end());
+  for (const Operator* op : operators) names.insert(op->schema().names.begin(), op->schema().names.end());
   for (const std::string& name : names) {
     auto overloads = find_operators(name);
     add_function(module, name, Form::function, with_form(overloads, kFunction, false));
