@@ -32,6 +32,8 @@ struct Target {
 /// The target of this process: the best this CPU has, or what FLAMBEAU_TARGET names
 /// (a name of `features`, optionally ":" and the vector bytes). Thread-safe.
 Target target();
+/// A number that tells targets apart; cheap.
+int target_number();
 /// For tests and tuning. Throws value Error when the CPU lacks the features.
 void set_target(const Target& target);
 

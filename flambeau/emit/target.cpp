@@ -54,7 +54,7 @@ Target default_target() {
 
 }  // namespace
 
-Target target() {
+int target_number() {
   int known = current.load(std::memory_order_relaxed);
   if (known == 0) {
     const Target chosen = default_target();
@@ -63,7 +63,12 @@ Target target() {
     // Unless another thread was first.
     if (current.compare_exchange_strong(known, made, std::memory_order_relaxed)) known = made;
   }
-  return {known >= kV4 ? "x86-64-v4" : "x86-64-v3", known % kV4};
+  return known;
+}
+
+Target target() {
+  const int number = target_number();
+  return {number >= kV4 ? "x86-64-v4" : "x86-64-v3", number % kV4};
 }
 
 void set_target(const Target& target) {

@@ -1,6 +1,9 @@
 // Operator calls: the key of a call finds its program; a program is traced on first use.
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -23,6 +26,7 @@ namespace {
 /// Everything about a call that is structure, as bytes.
 class Key {
  public:
+  explicit Key(std::string& bytes) : bytes_(bytes) { bytes_.clear(); }
   template <class T>
   void add(const T& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
   void add(const Tensor& t) {
@@ -35,7 +39,6 @@ class Key {
     add(static_cast<char>(a.index()));
     std::visit([this](const auto& v) { add_value(v); }, a);
   }
-  std::string take() { return std::move(bytes_); }
 
  private:
   void add_value(std::monostate) {}
@@ -60,7 +63,7 @@ class Key {
   }
   void add_value(Device v) { add(static_cast<char>(v.type)); }
 
-  std::string bytes_;
+  std::string& bytes_;
 };
 
 DType input_dtype(const Number& n) {
@@ -124,6 +127,7 @@ std::vector<Argument> trace_arguments(Trace& trace, const Operator& op, const st
 }
 
 void flatten(const Operator& op, const std::vector<Argument>& arguments, std::vector<Operand>& operands, std::vector<int64_t>& sizes) {
+  operands.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& a = arguments[i];
     if (const auto* t = std::get_if<Tensor>(&a)) {
@@ -211,48 +215,52 @@ Traced trace_body(const Operator& op, const std::vector<Argument>& arguments) {
 
 struct Entry {
   std::mutex mutex;
-  std::vector<Traced> variants;  // with different guards
+  std::deque<Traced> variants;                   // with different guards; only grows
+  std::atomic<const Traced*> unguarded{nullptr};  // the one that always holds
 };
 
 class ProgramCache {
  public:
-  Traced find(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Operand>& operands,
-              const std::vector<int64_t>& sizes) {
-    Key key;
+  const Traced& find(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Operand>& operands,
+                     const std::vector<int64_t>& sizes) {
+    thread_local std::string bytes;
+    Key key(bytes);
     key.add(&op);
     key.add(static_cast<char>(default_dtype()));
     for (size_t i = 0; i < arguments.size(); ++i) {
       key.add(arguments[i]);
       if (const auto* n = std::get_if<Number>(&arguments[i])) key.add(is_default(op, i, *n));
     }
-    std::shared_ptr<Entry> entry = entry_of(key.take());
-    std::lock_guard lock(entry->mutex);
-    for (const Traced& t : entry->variants) {
+    Entry& entry = entry_of(bytes);
+    if (const Traced* t = entry.unguarded.load(std::memory_order_acquire)) return *t;
+    std::lock_guard lock(entry.mutex);
+    for (const Traced& t : entry.variants) {
       if (t.program->graph().guards.empty() || t.program->holds(t.program->evaluate_sizes(operands, sizes))) return t;
     }
-    entry->variants.push_back(trace_body(op, arguments));
-    return entry->variants.back();
+    const Traced& made = entry.variants.emplace_back(trace_body(op, arguments));
+    if (made.program->graph().guards.empty()) entry.unguarded.store(&made, std::memory_order_release);
+    return made;
   }
 
  private:
-  std::shared_ptr<Entry> entry_of(std::string key) {
-    thread_local std::unordered_map<std::string, std::shared_ptr<Entry>> local;
-    if (auto it = local.find(key); it != local.end()) return it->second;
-    std::shared_ptr<Entry> entry;
+  Entry& entry_of(const std::string& key) {
+    thread_local std::unordered_map<std::string, Entry*> local;
+    if (auto it = local.find(key); it != local.end()) return *it->second;
+    Entry* entry;
     {
       std::lock_guard lock(mutex_);
       auto& shared = entries_[key];
-      if (!shared) shared = std::make_shared<Entry>();
-      entry = shared;
+      if (!shared) shared = std::make_unique<Entry>();
+      entry = shared.get();
     }
     if (local.size() > kLocalEntries) local.clear();
-    local.emplace(std::move(key), entry);
-    return entry;
+    local.emplace(key, entry);
+    return *entry;
   }
 
   static constexpr size_t kLocalEntries = 8192;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::string, std::unique_ptr<Entry>> entries_;
 };
 
 ProgramCache& programs() {
@@ -261,7 +269,7 @@ ProgramCache& programs() {
 }
 
 struct Prepared {
-  Traced traced;
+  const Traced* traced;
   std::vector<Operand> operands;
   std::vector<int64_t> sizes;
 };
@@ -269,7 +277,7 @@ struct Prepared {
 Prepared prepare(const Operator& op, const std::vector<Argument>& arguments) {
   Prepared p;
   flatten(op, arguments, p.operands, p.sizes);
-  p.traced = programs().find(op, arguments, p.operands, p.sizes);
+  p.traced = &programs().find(op, arguments, p.operands, p.sizes);
   return p;
 }
 
@@ -317,7 +325,7 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
     return result;
   }
   Prepared p = prepare(op, arguments);
-  return package(p.traced.result, run::execute_recorded(p.traced.program, p.operands, p.sizes));
+  return package(p.traced->result, run::execute_recorded(p.traced->program, p.operands, p.sizes));
 }
 
 Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
@@ -351,19 +359,19 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
     return self;
   }
   Prepared p = prepare(op, arguments);
-  const graph::Graph& g = p.traced.program->graph();
+  const graph::Graph& g = p.traced->program->graph();
   graph::ValueId output = g.outputs[0];
   DType result_dtype = g.value(output).dtype;
   check_result_type(name.c_str(), result_dtype, self.dtype());
-  std::vector<int64_t> sizes = p.traced.program->evaluate_sizes(p.operands, p.sizes);
+  std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
   Dims result_sizes;
   for (graph::SizeId s : g.value(output).shape) result_sizes.push_back(sizes[static_cast<size_t>(s)]);
   check_shape(result_sizes);
   bool recorded = run::gradients_enabled() && run::recorder() && any_requires_grad(p.operands);
   if (!recorded && result_dtype == self.dtype() && g.outputs.size() == 1) {
-    run::execute(p.traced.program, p.operands, p.sizes, {self});
+    run::execute(p.traced->program, p.operands, p.sizes, {self});
   } else {
-    std::vector<Tensor> results = run::execute_recorded(p.traced.program, p.operands, p.sizes);
+    std::vector<Tensor> results = run::execute_recorded(p.traced->program, p.operands, p.sizes);
     run::copy_into(self, results[0]);
     self.storage().raise_version();
     if (recorded || records(self)) run::recorder()->record_write(self, results[0]);
@@ -376,9 +384,9 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
 void call_into(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Tensor>& destinations) {
   Prepared p = prepare(op, arguments);
   std::string name = op.schema().names[0];
-  const graph::Graph& g = p.traced.program->graph();
+  const graph::Graph& g = p.traced->program->graph();
   internal_check(g.outputs.size() == destinations.size(), name, ": ", g.outputs.size(), " results for ", destinations.size(), " destinations");
-  std::vector<int64_t> sizes = p.traced.program->evaluate_sizes(p.operands, p.sizes);
+  std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
   for (size_t k = 0; k < destinations.size(); ++k) {
     const graph::Value& v = g.value(g.outputs[k]);
     const Tensor& t = destinations[k];
@@ -390,7 +398,7 @@ void call_into(const Operator& op, const std::vector<Argument>& arguments, const
           ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
           "Please clone() the tensor before performing the operation.");
   }
-  run::execute(p.traced.program, p.operands, p.sizes, destinations);
+  run::execute(p.traced->program, p.operands, p.sizes, destinations);
   for (const Tensor& t : destinations) t.storage().raise_version();
 }
 
@@ -426,8 +434,8 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
   };
   if (op.kind() == BodyKind::composite) {
     Prepared p = prepare(op, arguments);
-    const graph::Graph& g = p.traced.program->graph();
-    std::vector<int64_t> sizes = p.traced.program->evaluate_sizes(p.operands, p.sizes);
+    const graph::Graph& g = p.traced->program->graph();
+    std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
     check(out.size() == g.outputs.size(), ErrorKind::runtime, name, ": expected ", g.outputs.size(), " out tensors, got ", out.size());
     std::vector<Tensor> direct(out.size());
     bool overlapping = false;
@@ -444,7 +452,7 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
       if (out[k].dtype() == g.value(g.outputs[k]).dtype) direct[k] = out[k];
     }
     if (overlapping) direct.assign(out.size(), Tensor());
-    results = run::execute(p.traced.program, p.operands, p.sizes, direct);
+    results = run::execute(p.traced->program, p.operands, p.sizes, direct);
   } else {
     Argument result = call(op, std::move(arguments));
     if (auto* list = std::get_if<TensorList>(&result)) results = *list;

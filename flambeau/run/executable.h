@@ -1,6 +1,7 @@
 // A program compiled for the layouts of its operands: the launches, their machine code and what they need to run.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,8 +20,10 @@ struct Executable {
 };
 
 struct Program::Executables {
+  using ByLayout = std::map<std::string, std::unique_ptr<const Executable>>;
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Executable>> by_layout;
+  ByLayout by_layout;  // only grows
+  std::atomic<const ByLayout::value_type*> recent{nullptr};
 };
 
 /// Number of step launches (not of phases) since the process started; for tests and the profiler.

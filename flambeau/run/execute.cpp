@@ -54,13 +54,70 @@ Dims dense_strides(const Dims& sizes) {
   return strides;
 }
 
+struct View {
+  char* pointer;
+  Dims strides;
+};
+
+/// Memory of a run, which later runs of the thread use again. Runs nest: a copy within a run has its own.
+struct Workspace {
+  std::vector<int64_t> inputs, sizes, errors;
+  std::string key;
+  std::vector<char*> pointers;
+  std::vector<const Dims*> strides;
+  std::vector<Tensor> outputs, temporaries;
+  std::vector<View> views;
+  std::vector<std::pair<Tensor, Tensor>> copies;
+
+  void clear() {
+    inputs.clear();
+    sizes.clear();
+    errors.clear();
+    key.clear();
+    outputs.clear();
+    temporaries.clear();
+    views.clear();
+    copies.clear();
+  }
+};
+
+class WorkspaceLease {
+ public:
+  WorkspaceLease() {
+    if (unused().empty()) {
+      workspace_ = std::make_unique<Workspace>();
+    } else {
+      workspace_ = std::move(unused().back());
+      unused().pop_back();
+    }
+  }
+  ~WorkspaceLease() {
+    workspace_->clear();
+    unused().push_back(std::move(workspace_));
+  }
+  WorkspaceLease(const WorkspaceLease&) = delete;
+  Workspace& operator*() { return *workspace_; }
+
+ private:
+  static std::vector<std::unique_ptr<Workspace>>& unused() {
+    thread_local std::vector<std::unique_ptr<Workspace>> list;
+    return list;
+  }
+  std::unique_ptr<Workspace> workspace_;
+};
+
 class Run {
  public:
   Run(const ProgramPointer& program, const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments,
       const std::vector<Tensor>& destinations)
       : program_(*program), g_(program->graph()), operands_(operands) {
-    inputs_ = program_.input_sizes(operands, size_arguments);
-    prepare_outputs(destinations);
+    for (graph::SizeSource source : g_.size_sources) {
+      inputs_.push_back(source.input < 0 ? size_arguments[static_cast<size_t>(source.dim)]
+                                         : std::get<Tensor>(operands[static_cast<size_t>(source.input)]).size(source.dim));
+    }
+    outputs_.resize(g_.outputs.size());
+    for (size_t k = 0; k < std::min(destinations.size(), outputs_.size()); ++k) outputs_[k] = destinations[k];
+    results_ = outputs_;
     find_executable();
   }
 
@@ -79,51 +136,55 @@ class Run {
     return result;
   }
 
-  void prepare_outputs(const std::vector<Tensor>& destinations) {
-    sizes_.resize(static_cast<size_t>(g_.sizes.size()));
-    g_.sizes.evaluate(inputs_.data(), sizes_.data());
-    program_.check_requirements(sizes_);
-    outputs_.resize(g_.outputs.size());
-    for (size_t k = 0; k < g_.outputs.size(); ++k) {
-      if (k < destinations.size() && destinations[k].defined()) outputs_[k] = destinations[k];
-    }
-    results_ = outputs_;
+  void evaluate(const graph::SizeTable& table) {
+    sizes_.resize(static_cast<size_t>(table.size()));
+    table.evaluate(inputs_.data(), sizes_.data());
   }
 
   void find_executable() {
-    std::string key;
-    kernel::Layout flags;
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      if (const auto* t = std::get_if<Tensor>(&operands_[i])) append_layout(key, t->sizes(), t->strides());
+    std::string& key = (*lease_).key;
+    for (const Operand& o : operands_) {
+      if (const auto* t = std::get_if<Tensor>(&o)) append_layout(key, t->sizes(), t->strides());
     }
     // A destination that is not laid out as new memory would be is part of the key.
-    for (size_t k = 0; k < outputs_.size(); ++k) {
-      bool plain = !outputs_[k].defined() || outputs_[k].is_contiguous();
+    for (const Tensor& t : outputs_) {
+      bool plain = !t.defined() || t.is_contiguous();
       key.push_back(plain ? 0 : 1);
-      if (!plain) append_layout(key, outputs_[k].sizes(), outputs_[k].strides());
+      if (!plain) append_layout(key, t.sizes(), t.strides());
     }
-    int vector_bytes = emit::target().vector_bytes;
-    key.push_back(static_cast<char>(vector_bytes));
-    key.push_back(emit::target().features == "x86-64-v4");
+    int target = emit::target_number();
+    key.append(reinterpret_cast<const char*>(&target), sizeof target);
     auto& cache = program_executables();
-    {
-      std::lock_guard lock(cache.mutex);
-      auto it = cache.by_layout.find(key);
-      if (it != cache.by_layout.end()) executable_ = it->second;
-    }
-    if (!executable_) {
-      executable_ = make(vector_bytes);
-      std::lock_guard lock(cache.mutex);
-      cache.by_layout.emplace(std::move(key), executable_);
+    if (const auto* recent = cache.recent.load(std::memory_order_acquire); recent && recent->first == key) {
+      executable_ = recent->second.get();
+    } else {
+      executable_ = find_or_make(cache, key);
     }
     // The schedule's formulas extend those of the graph.
-    sizes_.resize(static_cast<size_t>(executable_->schedule.sizes.size()));
-    executable_->schedule.sizes.evaluate(inputs_.data(), sizes_.data());
+    evaluate(executable_->schedule.sizes);
+    program_.check_requirements(sizes_);
+  }
+
+  const Executable* find_or_make(Program::Executables& cache, const std::string& key) {
+    {
+      std::lock_guard lock(cache.mutex);
+      if (auto it = cache.by_layout.find(key); it != cache.by_layout.end()) {
+        cache.recent.store(&*it, std::memory_order_release);
+        return it->second.get();
+      }
+    }
+    evaluate(g_.sizes);
+    program_.check_requirements(sizes_);
+    auto made = make(emit::target().vector_bytes);
+    std::lock_guard lock(cache.mutex);
+    auto it = cache.by_layout.emplace(key, std::move(made)).first;
+    cache.recent.store(&*it, std::memory_order_release);
+    return it->second.get();
   }
 
   Program::Executables& program_executables() const { return const_cast<Program&>(program_).executables(); }
 
-  std::shared_ptr<const Executable> make(int vector_bytes) const {
+  std::unique_ptr<const Executable> make(int vector_bytes) const {
     std::vector<kernel::Layout> inputs, outputs;
     for (const Operand& o : operands_) {
       const auto* t = std::get_if<Tensor>(&o);
@@ -138,7 +199,7 @@ class Run {
         outputs.push_back(kernel::layout_of(outputs_[k].sizes(), outputs_[k].strides()));
       }
     }
-    auto e = std::make_shared<Executable>();
+    auto e = std::make_unique<Executable>();
     e->schedule = kernel::build_schedule(g_, inputs, outputs, vector_bytes);
     for (const auto& step : e->schedule.steps) e->code.push_back(emit::compile(step.module));
     return e;
@@ -159,7 +220,7 @@ class Run {
     const auto& schedule = executable_->schedule;
     size_t values = g_.values.size();
     pointers_.assign(values + g_.outputs.size() + schedule.temporaries.size(), nullptr);
-    strides_.resize(values + g_.outputs.size());
+    strides_.assign(values + g_.outputs.size(), nullptr);
     for (size_t i = 0; i < operands_.size(); ++i) {
       const auto* t = std::get_if<Tensor>(&operands_[i]);
       if (!t) continue;
@@ -199,11 +260,6 @@ class Run {
     Tensor memory = empty_tensor({t.numel() == 0 ? 0 : extent}, t.dtype());
     return view_tensor(memory, t.sizes(), t.strides(), 0);
   }
-
-  struct View {
-    char* pointer;
-    Dims strides;
-  };
 
   /// Applies the index maps of a view to the sizes and strides of its buffer.
   View resolve(const kernel::OperandView& view) const {
@@ -253,7 +309,7 @@ class Run {
       case Slot::Kind::error: return reinterpret_cast<int64_t>(error_block());
       case Slot::Kind::view_pointer: return reinterpret_cast<int64_t>(views_[static_cast<size_t>(s.a)].pointer);
       case Slot::Kind::view_stride: return views_[static_cast<size_t>(s.a)].strides[s.b];
-      case Slot::Kind::scratch: return scratch_[s.a] ? reinterpret_cast<int64_t>(scratch_[s.a]->data()) : 0;
+      case Slot::Kind::scratch: return scratch_[s.a].defined() ? reinterpret_cast<int64_t>(scratch_[s.a].data()) : 0;
     }
     return 0;
   }
@@ -281,7 +337,6 @@ class Run {
 
   void run_step(const kernel::Step& step, const emit::Code& code) {
     launches.fetch_add(1, std::memory_order_relaxed);
-    std::shared_ptr<Tensor> scratch[2];
     int64_t batch = 0, m = 0, n = 0, k = 0;
     if (step.product) {
       // Slots 4 to 7 of a product are its sizes.
@@ -289,7 +344,7 @@ class Run {
       batch = size(4), m = size(5), n = size(6), k = size(7);
       for (int i = 0; i < 2; ++i) {
         int64_t bytes = step.product->scratch_bytes(i, batch, m, n, k);
-        scratch_[i] = bytes > 0 ? std::make_shared<Tensor>(empty_tensor({bytes}, DType::uint8)) : nullptr;
+        scratch_[i] = bytes > 0 ? empty_tensor({bytes}, DType::uint8) : Tensor();
       }
     }
     constexpr size_t kInlineSlots = 48;
@@ -334,15 +389,16 @@ class Run {
   const Program& program_;
   const Graph& g_;
   const std::vector<Operand>& operands_;
-  std::vector<int64_t> inputs_, sizes_;
-  std::shared_ptr<const Executable> executable_;
-  std::vector<Tensor> outputs_, results_, temporaries_;
-  std::vector<char*> pointers_;
-  std::vector<const Dims*> strides_;
-  std::vector<View> views_;
-  std::vector<std::pair<Tensor, Tensor>> copies_;
-  std::vector<int64_t> errors_;
-  std::shared_ptr<Tensor> scratch_[2];
+  const Executable* executable_ = nullptr;
+  std::vector<Tensor> results_;
+  WorkspaceLease lease_;
+  std::vector<int64_t>&inputs_ = (*lease_).inputs, &sizes_ = (*lease_).sizes, &errors_ = (*lease_).errors;
+  std::vector<Tensor>&outputs_ = (*lease_).outputs, &temporaries_ = (*lease_).temporaries;
+  std::vector<char*>& pointers_ = (*lease_).pointers;
+  std::vector<const Dims*>& strides_ = (*lease_).strides;
+  std::vector<View>& views_ = (*lease_).views;
+  std::vector<std::pair<Tensor, Tensor>>& copies_ = (*lease_).copies;
+  Tensor scratch_[2];
 };
 
 }  // namespace

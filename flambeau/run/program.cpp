@@ -278,17 +278,17 @@ void set_gradients_enabled(bool enabled) { gradients_enabled_ = enabled; }
 
 std::vector<Tensor> execute_recorded(const ProgramPointer& program, const std::vector<Operand>& operands,
                                      const std::vector<int64_t>& size_arguments) {
-  std::vector<bool> wanted(operands.size());
-  bool any = false;
-  if (gradients_enabled_ && recorder()) {
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (const auto* t = std::get_if<Tensor>(&operands[i]); t && t->requires_grad()) any = wanted[i] = true;
-    }
-    bool inexact = false;
-    for (ValueId v : program->graph().outputs) inexact |= is_inexact(program->graph().value(v).dtype);
-    any &= inexact;
-  }
+  auto requires_grad = [](const Operand& o) {
+    const auto* t = std::get_if<Tensor>(&o);
+    return t && t->requires_grad();
+  };
+  auto inexact = [&](ValueId v) { return is_inexact(program->graph().value(v).dtype); };
+  const auto& outputs = program->graph().outputs;
+  bool any = gradients_enabled_ && recorder() && std::any_of(operands.begin(), operands.end(), requires_grad) &&
+             std::any_of(outputs.begin(), outputs.end(), inexact);
   if (!any) return execute(program, operands, size_arguments);
+  std::vector<bool> wanted(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) wanted[i] = requires_grad(operands[i]);
   std::shared_ptr<const Derivative> d = program->derivative(wanted);
   std::vector<Tensor> results = execute(d->forward, operands, size_arguments);
   // The forward program's own size table may be smaller: sizes are taken from the program's.
