@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 
 #include "flambeau/base/error.h"
+#include "flambeau/kernel/cost.h"
 
 namespace flambeau::kernel {
 
@@ -443,11 +445,19 @@ class FrameEmitter {
     }
   }
 
+  /// A value that a reduction computes and a later pass over the row needs again, kept in the memory of a root
+  /// that is written last.
+  struct Kept {
+    ValueId value;
+    const Root* root;
+  };
+
   bool along_row() const { return f_.reduced.back(); }
 
   /// One block [lo, hi) of the flattened reduced extent: a result per reduction, with 1 lane along rows and
   /// `lanes` across rows.
-  std::vector<Accumulator> reduce_block(Emitter& e, const std::vector<Reduction>& rs, const Indices& row, Value row_mask, Value lo, Value hi) {
+  std::vector<Accumulator> reduce_block(Emitter& e, const std::vector<Reduction>& rs, const Indices& row, Value row_mask, Value lo, Value hi,
+                                        const std::optional<Kept>& kept = std::nullopt) {
     auto& b = e.b;
     bool along = along_row();
     int chains = along ? kChainsAlongRow : kChainsAcrossRows;
@@ -474,6 +484,7 @@ class FrameEmitter {
           Accumulator next = combine(b, rs[r].monoid, rs[r].dtype, state[r][static_cast<size_t>(k)], x);
           state[r][static_cast<size_t>(k)] = masked ? choose(b, mask, next, state[r][static_cast<size_t>(k)]) : next;
         }
+        if (kept) e.store(kept->root->layout, kept->root->value, domain, e.value(kept->value, domain, mask), mask);
       }
     };
     Value whole = b.add(lo, b.bit_and(b.sub(hi, lo), b.integer(-chains)));
@@ -526,8 +537,51 @@ class FrameEmitter {
     return result;
   }
 
+  /// Work for a vector of `v` where everything in `buffers_` is read.
+  int work(ValueId v) const {
+    int total = 0;
+    walk(g_, v, Access(g_.value(v).shape.size(), kUnknown), [&](ValueId u, const Access&) {
+      const Node* n = buffers_.count(u) ? nullptr : g_.node_of(u);
+      if (!n || n->primitive->kind == PrimitiveKind::reduce) return false;
+      total += cost(g_, *n);
+      return true;
+    });
+    return total;
+  }
+
+  bool reads(ValueId from, ValueId wanted) const {
+    bool found = false;
+    walk(g_, from, domain_access(), [&](ValueId u, const Access& a) {
+      found |= u == wanted && a == domain_access();
+      return !found && !buffers_.count(u);
+    });
+    return found;
+  }
+
+  /// The first costly value that the reductions `now` read and `later` ones or the stored roots read again.
+  std::optional<Kept> value_to_keep(const std::vector<Reduction>& now, const std::vector<Reduction>& later) const {
+    std::vector<const Root*> full = stored(true);
+    std::vector<ValueId> readers;
+    for (const Reduction& r : later) readers.push_back(r.operand);
+    for (const Root* r : full) readers.push_back(r->value);
+    std::optional<Kept> kept;
+    for (const Reduction& r : now) {
+      walk(g_, r.operand, domain_access(), [&](ValueId v, const Access& a) {
+        const Node* n = buffers_.count(v) ? nullptr : g_.node_of(v);
+        if (kept || !n || n->primitive->kind == PrimitiveKind::reduce || g_.value(v).dtype == DType::boolean || is_complex(g_.value(v).dtype)) return false;
+        if (a != domain_access() || g_.value(v).shape != f_.full || work(v) < kCostly) return true;
+        bool again = std::any_of(readers.begin(), readers.end(), [&](ValueId reader) { return reads(reader, v); });
+        auto memory = std::find_if(full.begin(), full.end(), [&](const Root* root) { return g_.value(root->value).dtype == g_.value(v).dtype; });
+        if (again && memory != full.end()) kept = Kept{v, *memory};
+        return !kept;
+      });
+    }
+    return kept;
+  }
+  static constexpr int kCostly = 12;  // instructions, about twice a store and a load
+
   /// All reductions of one level over a row (or `lanes` rows): blocks in ascending order.
-  void reduce_row(Emitter& e, const std::vector<Reduction>& rs, const Indices& row, Value row_mask) {
+  void reduce_row(Emitter& e, const std::vector<Reduction>& rs, const Indices& row, Value row_mask, const std::optional<Kept>& kept) {
     auto& b = e.b;
     Value n = e.size(product(loops(true)));
     int width = along_row() ? 1 : lanes_;
@@ -540,7 +594,7 @@ class FrameEmitter {
       auto state = totals;
       unflatten(rs, carried, state);
       Value hi = b.smin(b.add(lo, b.integer(kReductionBlock)), n);
-      auto block = reduce_block(e, rs, row, row_mask, lo, hi);
+      auto block = reduce_block(e, rs, row, row_mask, lo, hi, kept);
       for (size_t r = 0; r < rs.size(); ++r) state[r][0] = combine(b, rs[r].monoid, rs[r].dtype, state[r][0], block[r]);
       std::vector<Value> out;
       flatten(rs, state, out);
@@ -556,20 +610,30 @@ class FrameEmitter {
 
   /// Everything of one row, or of `lanes` rows when the last dim is kept.
   void row(Emitter& e, const std::vector<Reduction>& all, Indices domain, Value mask) {
-    auto& b = e.b;
     int levels = 0;
     for (const Reduction& r : all) levels = std::max(levels, r.level + 1);
+    std::optional<Kept> kept;
     for (int level = 0; level < levels; ++level) {
-      std::vector<Reduction> rs;
+      std::vector<Reduction> rs, later;
       for (const Reduction& r : all) {
         if (r.level == level) rs.push_back(r);
+        if (r.level > level) later.push_back(r);
       }
+      bool first = !kept;
+      if (first) kept = value_to_keep(rs, later);
       std::vector<std::pair<ValueId, Access>> operands;
       for (const Reduction& r : rs) operands.emplace_back(r.operand, domain_access());
       hoist(e, operands, f_.reduced, domain, mask);
-      reduce_row(e, rs, domain, mask);
+      reduce_row(e, rs, domain, mask, first ? kept : std::nullopt);
+      if (kept) buffers_[kept->value] = kept->root->layout;
     }
     store_roots(e, stored(false), domain, mask);
+    store_row(e, domain, mask);
+    if (kept) buffers_.erase(kept->value);
+  }
+
+  void store_row(Emitter& e, const Indices& domain, Value mask) {
+    auto& b = e.b;
     std::vector<const Root*> full = stored(true);
     if (full.empty()) return;
     std::vector<Loop> inner = loops(true);
@@ -886,7 +950,7 @@ class FrameEmitter {
   const Frame& f_;
   Schedule& schedule_;
   Step& step_;
-  const std::map<ValueId, Buffer>& buffers_;
+  std::map<ValueId, Buffer> buffers_;
   int lanes_;
   std::vector<Loop> loops_;
   bool unknown_access_ = false;

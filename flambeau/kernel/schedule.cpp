@@ -466,7 +466,9 @@ class Scheduler {
         walk(g_, reduces ? n->inputs[0] : r.value, access, [&](ValueId u, const Access& a) {
           auto it = number.find(u);
           if (it == number.end()) return true;
-          bool same_place = rows && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
+          // A pass over a row may leave values in the memory of a result that a later pass needs.
+          bool single_pass = std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) == p.frame.reduced.end();
+          bool same_place = rows && single_pass && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
           reads[it->second].push_back({f, same_place});
           return false;
         });
