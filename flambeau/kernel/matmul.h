@@ -1,7 +1,7 @@
 // Matrix products: the template from which a product kernel is made for an operand type and an epilogue.
-// Operands of any strides are packed into panels; a register tile runs over the panels. The order of summation
-// is part of the definition: K is cut into blocks of kContractionBlock elements, inside a block one fma chain
-// in ascending k from zero, block sums added in ascending order. M, N, tiles and threads never change it.
+// The order of summation is part of the definition: K is cut into blocks of kContractionBlock elements, inside
+// a block one chain of fma (multiply and add for integers) in ascending k from zero, block sums added in
+// ascending order. M, N, strides, tiles and threads never change it.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,22 @@
 
 namespace flambeau::kernel {
 
-/// Argument slots from `first_slot`: pointers of A, B and two scratch buffers, then batch, m, n, k, then the
-/// strides of A (batch, m, k) and of B (batch, k, n) in elements. Slots of the epilogue follow.
-constexpr int kMatmulSlots = 14;
+constexpr int64_t kContractionBlock = 256;
+
+/// Argument slots of a product; those of the epilogue follow.
+enum MatmulSlot : int {
+  kLeft, kRight,                                // pointers of A and B
+  kLeftScratch, kRightScratch,                  // pointers, see scratch_bytes
+  kBatch, kRows, kColumns, kDepth,              // sizes
+  kLeftStrides,                                 // of A by batch, m, k, in elements
+  kRightStrides = kLeftStrides + 3,             // of B by batch, k, n
+  kMatmulSlots = kRightStrides + 3,
+};
 
 struct MatmulSpec {
   loop::Scalar operand;           // in memory: i8, i16, i32, i64, f16, bf16, f32, f64
   bool unsigned_operand = false;  // i8 only
-  loop::Scalar accumulator;       // i32, i64, f32, f64
-  int first_slot = 0;
+  loop::Scalar accumulator;       // i32 for i8 to i32, i64, f32 for f16 to f32, f64
   int vector_bytes = 32;
 };
 
@@ -29,12 +36,26 @@ struct MatmulSpec {
 /// product `batch` (i64 scalars). Lanes where `mask` (i1 lanes, or kNone for all) is false are not part of it.
 using Epilogue = std::function<void(loop::Builder&, loop::Value value, loop::Value batch, loop::Value row, loop::Value col, loop::Value mask)>;
 
-struct MatmulPhases {
-  MatmulSpec spec;
-  /// Bytes of scratch buffer `which` (0 or 1) for a product of these sizes; may depend on the number of threads.
-  int64_t scratch_bytes(int which, int64_t batch, int64_t m, int64_t n, int64_t k) const;
-  /// Runs the product on the thread pool. `entries` are the compiled functions of the module.
-  void run(const std::vector<emit::Entry>& entries, const int64_t* slots, int64_t batch, int64_t m, int64_t n, int64_t k) const;
+class MatmulPhases {
+ public:
+  explicit MatmulPhases(const MatmulSpec& spec);
+  /// Bytes of scratch buffer 0 (A) or 1 (B and sums) for the sizes and strides in `slots`.
+  int64_t scratch_bytes(int which, const int64_t* slots) const;
+  /// Runs the product on the thread pool. `entries` are the compiled functions of the module; strides and
+  /// pointers in `slots` are replaced by those of packed operands.
+  void run(const std::vector<emit::Entry>& entries, int64_t* slots) const;
+
+ private:
+  bool packs_left() const { return spec_.operand != panel_; }
+  bool packs_right(const int64_t* slots) const;
+  int64_t padded_depth(int64_t k) const;
+  int64_t tiles_bytes(const int64_t* slots) const;  // of packed B
+  int64_t right_tiles(int64_t n) const { return (n + columns_ - 1) / columns_; }
+
+  MatmulSpec spec_;
+  loop::Scalar panel_;  // what operands are multiplied in
+  int64_t columns_;     // of a register tile
+  friend MatmulPhases build_matmul(loop::Module& module, const MatmulSpec& spec, const Epilogue& epilogue);
 };
 
 /// Adds the functions of a product to `module`.

@@ -530,7 +530,6 @@ class Scheduler {
     spec.unsigned_operand = operand == DType::uint8;
     spec.accumulator = operand == DType::float64 ? loop::Scalar::f64 : operand == DType::int64 ? loop::Scalar::i64
                        : is_integer(operand) ? loop::Scalar::i32 : loop::Scalar::f32;
-    spec.first_slot = 0;
     spec.vector_bytes = vector_bytes_;
     std::map<ValueId, Buffer> visible = buffers_of(p.frame);
     visible.erase(p.dot);

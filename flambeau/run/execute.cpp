@@ -309,7 +309,7 @@ class Run {
       case Slot::Kind::error: return reinterpret_cast<int64_t>(error_block());
       case Slot::Kind::view_pointer: return reinterpret_cast<int64_t>(views_[static_cast<size_t>(s.a)].pointer);
       case Slot::Kind::view_stride: return views_[static_cast<size_t>(s.a)].strides[s.b];
-      case Slot::Kind::scratch: return scratch_[s.a].defined() ? reinterpret_cast<int64_t>(scratch_[s.a].data()) : 0;
+      case Slot::Kind::scratch: return 0;  // see run_product
     }
     return 0;
   }
@@ -337,16 +337,6 @@ class Run {
 
   void run_step(const kernel::Step& step, const emit::Code& code) {
     launches.fetch_add(1, std::memory_order_relaxed);
-    int64_t batch = 0, m = 0, n = 0, k = 0;
-    if (step.product) {
-      // Slots 4 to 7 of a product are its sizes.
-      auto size = [&](size_t s) { return sizes_[static_cast<size_t>(step.slots[s].a)]; };
-      batch = size(4), m = size(5), n = size(6), k = size(7);
-      for (int i = 0; i < 2; ++i) {
-        int64_t bytes = step.product->scratch_bytes(i, batch, m, n, k);
-        scratch_[i] = bytes > 0 ? empty_tensor({bytes}, DType::uint8) : Tensor();
-      }
-    }
     constexpr size_t kInlineSlots = 48;
     int64_t inline_slots[kInlineSlots];
     std::vector<int64_t> many;
@@ -356,9 +346,7 @@ class Run {
       slots = many.data();
     }
     for (size_t i = 0; i < step.slots.size(); ++i) slots[i] = slot_value(step.slots[i]);
-    if (step.product) {
-      step.product->run(code.entries(), slots, batch, m, n, k);
-    }
+    if (step.product) run_product(*step.product, code, slots);
     for (const kernel::Phase& p : step.phases) {
       int64_t tasks = 1;
       for (size_t i = 0; i < p.extents.size(); ++i) tasks *= sizes_[static_cast<size_t>(p.extents[i])];
@@ -370,6 +358,16 @@ class Run {
       launch(code.entries()[static_cast<size_t>(p.function)], slots, tasks, grain, p.align);
     }
     if (step.raises) raise_errors();
+  }
+
+  static void run_product(const kernel::MatmulPhases& product, const emit::Code& code, int64_t* slots) {
+    Tensor scratch[2];
+    for (int i = 0; i < 2; ++i) {
+      int64_t bytes = product.scratch_bytes(i, slots);
+      if (bytes > 0) scratch[i] = empty_tensor({bytes}, DType::uint8);
+      slots[kernel::kLeftScratch + i] = bytes > 0 ? reinterpret_cast<int64_t>(scratch[i].data()) : 0;
+    }
+    product.run(code.entries(), slots);
   }
 
   void raise_errors() {
@@ -398,7 +396,6 @@ class Run {
   std::vector<const Dims*>& strides_ = (*lease_).strides;
   std::vector<View>& views_ = (*lease_).views;
   std::vector<std::pair<Tensor, Tensor>>& copies_ = (*lease_).copies;
-  Tensor scratch_[2];
 };
 
 }  // namespace
