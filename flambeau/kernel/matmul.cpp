@@ -1,6 +1,7 @@
 // The kernel of a product: a register tile of `rows` x `vectors` vectors runs over a block of K; blocks of M and
 // N that fit in the second-level cache are the tasks. A is read where it lies, an element at a time; B is read
-// from panels of one tile's columns, or where it lies when too few rows would use a panel. Half types are
+// from panels of one tile's columns that are packed before, from one that the task packs when few rows use it,
+// or where it lies when that is as near. Half types are
 // converted to float32 while packing; bfloat16 pairs are swapped there, so that the chain takes the odd element
 // first, as the instruction vdpbf16ps does, and denormal operands become zeros.
 #include "flambeau/kernel/matmul.h"
@@ -22,10 +23,10 @@ using LoopScalar = loop::Scalar;
 namespace {
 
 constexpr int kUnroll = 4;
-// A task: rows x columns of the result, in tiles.
+// A task: at most so many row tiles and columns of the result.
 constexpr int64_t kTaskRowTiles = 16, kTaskColumns = 256;
-// A panel of B is worth packing from this many row tiles on, unless B is in the first-level cache as it is.
-constexpr int64_t kPackingRows = 24;
+// Packing all panels before is worth a barrier from this many rows on.
+constexpr int64_t kFewRows = 48;
 constexpr int64_t kFirstLevelBytes = 16384;
 // Multiplications below which one thread does everything.
 constexpr int64_t kSerialProduct = 1 << 17;
@@ -40,8 +41,15 @@ LoopScalar panel_scalar(LoopScalar operand) {
   }
 }
 
+constexpr int64_t kTasksPerThread = 4;
+
 int rows_of_tile(int vector_bytes) { return vector_bytes == 64 ? 12 : 6; }
 constexpr int kVectors = 2;
+
+/// Memory of a worker: unfinished sums of a task and one panel.
+int64_t worker_elements(int64_t rows, int64_t columns) { return kTaskRowTiles * rows * kTaskColumns + kContractionBlock * columns; }
+
+}  // namespace
 
 class ProductEmitter {
  public:
@@ -77,63 +85,51 @@ class ProductEmitter {
     Builder b("pack_right");
     Value n = size(b, kColumns), k = size(b, kDepth), padded = padded_depth(b, k);
     Value tiles = tiles_of(b, n), source = pointer(b, kRight), target = pointer(b, kRightScratch);
-    Value by_k = stride(b, kRightStrides, 1), by_n = stride(b, kRightStrides, 2);
     b.loop(b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
       Value batch = b.binary(Opcode::udiv, t, tiles), tile = b.binary(Opcode::urem, t, tiles);
       Value first = b.mul(tile, b.integer(columns_));
       Value from = b.mul(batch, stride(b, kRightStrides, 0)), to = b.mul(t, b.mul(padded, b.integer(columns_)));
-      std::vector<Value> masks, columns;
-      for (int v = 0; v < kVectors; ++v) {
-        columns.push_back(b.add(b.splat(b.add(first, b.integer(v * lanes_)), lanes_), b.lanes({LoopScalar::i64, lanes_})));
-        masks.push_back(b.compare(Opcode::lt, columns.back(), b.splat(n, lanes_)));
-      }
-      auto pack = [&](bool dense) {
-        b.loop(b.integer(0), padded, 1, {}, [&](Value i, const std::vector<Value>&) -> std::vector<Value> {
-          Value position = source_position(b, i, 1);
-          Value line = b.add(from, b.mul(position, by_k));
-          Value exists = b.compare(Opcode::lt, position, k);
-          for (int v = 0; v < kVectors; ++v) {
-            auto p = static_cast<size_t>(v);
-            Value mask = swaps() ? b.bit_and(masks[p], b.splat(exists, lanes_)) : masks[p];
-            Value index = dense ? b.add(line, b.add(first, b.integer(v * lanes_)))
-                                : b.add(b.splat(line, lanes_), b.mul(columns[p], b.splat(by_n, lanes_)));
-            Value x = load_operand(b, source, index, lanes_, mask);
-            b.store(target, b.add(b.add(to, b.mul(i, b.integer(columns_))), b.integer(v * lanes_)), x);
-          }
-          return {};
-        });
-      };
-      b.branch(b.compare(Opcode::eq, by_n, b.integer(1)),
-               [&]() -> std::vector<Value> { return pack(true), std::vector<Value>(); },
-               [&]() -> std::vector<Value> { return pack(false), std::vector<Value>(); });
+      pack_panel(b, {source, target, from, to, first, n, k}, b.integer(0), padded);
       return {};
     });
     return b.finish();
   }
 
-  /// The product itself. Slots: strides of A as given or of packed A; of B by batch, k and tile; kRightScratch
-  /// points to the sums of unfinished blocks, [worker, row tile, column tile, rows, columns].
+  /// The product itself. Strides of A are those of packed A where it is packed; kRightScratch points to the
+  /// workers' memory: sums of unfinished blocks, [row tile, column tile, rows, columns], and a panel.
   loop::Function tiles() {
     Builder b("tiles");
     Value m = size(b, kRows), n = size(b, kColumns), k = padded_depth(b, size(b, kDepth));
-    Value row_blocks = up(b, m, rows_ * kTaskRowTiles), column_blocks = up(b, n, kTaskColumns);
+    Value task_rows = b.mul(size(b, kTaskTiles), b.integer(rows_));
+    Value row_blocks = b.binary(Opcode::udiv, b.add(m, b.sub(task_rows, b.integer(1))), task_rows), column_blocks = up(b, n, kTaskColumns);
     Value finished = b.stack(static_cast<int64_t>(rows_) * columns_ * bytes_);
     int64_t column_tiles = kTaskColumns / columns_;
-    Value sums = b.offset(pointer(b, kRightScratch), b.mul(b.worker(), b.integer(kTaskRowTiles * column_tiles * rows_ * columns_)), bytes_);
+    Value sums = b.offset(pointer(b, kRightScratch), b.mul(b.worker(), b.integer(worker_elements(rows_, columns_))), bytes_);
+    Value own_panel = b.offset(sums, b.integer(kTaskRowTiles * rows_ * kTaskColumns), bytes_);
+    Value packs = b.compare(Opcode::eq, size(b, kPanels), b.integer(static_cast<int64_t>(MatmulPhases::Panels::packed_by_task)));
     b.loop(b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
       Value column_block = b.binary(Opcode::urem, t, column_blocks), rest = b.binary(Opcode::udiv, t, column_blocks);
       Value row_block = b.binary(Opcode::urem, rest, row_blocks), batch = b.binary(Opcode::udiv, rest, row_blocks);
-      Value first_row = b.mul(row_block, b.integer(rows_ * kTaskRowTiles)), first_column = b.mul(column_block, b.integer(kTaskColumns));
-      Value last_row = b.smin(b.add(first_row, b.integer(rows_ * kTaskRowTiles)), m);
+      Value first_row = b.mul(row_block, task_rows), first_column = b.mul(column_block, b.integer(kTaskColumns));
+      Value last_row = b.smin(b.add(first_row, task_rows), m);
       Value last_column = b.smin(b.add(first_column, b.integer(kTaskColumns)), n);
       Value left = b.offset(pointer(b, kLeft), b.mul(batch, stride(b, kLeftStrides, 0)), bytes_);
-      Value right = b.offset(pointer(b, kRight), b.mul(batch, stride(b, kRightStrides, 0)), bytes_);
+      Value right_start = b.mul(batch, stride(b, kRightStrides, 0));
       // At least one block, so that K = 0 stores zeros.
       b.loop(b.integer(0), b.smax(k, b.integer(1)), kContractionBlock, {}, [&](Value lo, const std::vector<Value>&) -> std::vector<Value> {
         Value hi = b.smin(b.add(lo, b.integer(kContractionBlock)), k);
         b.loop(first_column, last_column, columns_, {}, [&](Value column, const std::vector<Value>&) -> std::vector<Value> {
           Value tile = b.binary(Opcode::udiv, column, b.integer(columns_));
-          Value panel = b.offset(right, b.mul(tile, stride(b, kRightStrides, 2)), bytes_);
+          Value panel = b.branch(
+              packs,
+              [&]() -> std::vector<Value> {
+                pack_panel(b, {pointer(b, kRight), own_panel, right_start, b.integer(0), column, n, size(b, kDepth)}, lo, hi);
+                return {own_panel};
+              },
+              [&]() -> std::vector<Value> {
+                Value start = b.add(b.mul(tile, size(b, kTileStride)), b.mul(lo, size(b, kChainStride)));
+                return {b.offset(pointer(b, kRight), b.add(right_start, start), bytes_)};
+              })[0];
           b.loop(first_row, last_row, rows_, {}, [&](Value row, const std::vector<Value>&) -> std::vector<Value> {
             Value row_tile = b.binary(Opcode::udiv, b.sub(row, first_row), b.integer(rows_));
             Value column_tile = b.binary(Opcode::udiv, b.sub(column, first_column), b.integer(columns_));
@@ -152,11 +148,95 @@ class ProductEmitter {
 
  private:
   struct Tile {
-    Value left, panel;    // pointers to A of the batch and to the tile's columns of B
+    Value left, panel;    // pointers to A of the batch, and to the tile's columns of B at position lo
     Value sums, place;    // memory of unfinished sums and the tile's position there
     Value finished;       // memory of the tile's sums, [rows, columns]
     Value batch, row, column, m, n, lo, hi, k;
   };
+
+  /// Where a panel comes from and goes to: element numbers `from` of position (0, 0) of B and `to`; `first` is
+  /// the panel's first column.
+  struct Panel {
+    Value source, target, from, to, first, n, k;
+  };
+
+  /// Positions [lo, hi) of the panel, the padded ones included, to target[to + (position - lo) * columns].
+  void pack_panel(Builder& b, const Panel& p, Value lo, Value hi) {
+    Value by_k = stride(b, kRightStrides, 1), by_n = stride(b, kRightStrides, 2);
+    b.branch(
+        b.compare(Opcode::eq, by_n, b.integer(1)), [&]() -> std::vector<Value> { return pack_lines(b, p, lo, lo, hi, true), std::vector<Value>(); },
+        [&]() -> std::vector<Value> {
+          Value rest = lo;
+          if (!converts()) {
+            rest = b.branch(
+                b.compare(Opcode::eq, by_k, b.integer(1)), [&] { return std::vector<Value>{pack_squares(b, p, lo, hi)}; },
+                [&] { return std::vector<Value>{lo}; })[0];
+          }
+          pack_lines(b, p, lo, rest, hi, false);
+          return {};
+        });
+  }
+
+  /// Line by line: `dense` columns are neighbours in memory.
+  void pack_lines(Builder& b, const Panel& p, Value origin, Value lo, Value hi, bool dense) {
+    Value by_k = stride(b, kRightStrides, 1), by_n = stride(b, kRightStrides, 2);
+    std::vector<Value> masks, columns;
+    for (int v = 0; v < kVectors; ++v) {
+      columns.push_back(b.add(b.splat(b.add(p.first, b.integer(v * lanes_)), lanes_), b.lanes({LoopScalar::i64, lanes_})));
+      masks.push_back(b.compare(Opcode::lt, columns.back(), b.splat(p.n, lanes_)));
+    }
+    b.loop(lo, hi, 1, {}, [&](Value i, const std::vector<Value>&) -> std::vector<Value> {
+      Value position = source_position(b, i, 1);
+      Value line = b.add(p.from, b.mul(position, by_k));
+      Value exists = b.compare(Opcode::lt, position, p.k);
+      for (size_t v = 0; v < kVectors; ++v) {
+        Value offset = b.integer(static_cast<int64_t>(v) * lanes_);
+        Value mask = swaps() ? b.bit_and(masks[v], b.splat(exists, lanes_)) : masks[v];
+        Value index = dense ? b.add(line, b.add(p.first, offset)) : b.add(b.splat(line, lanes_), b.mul(columns[v], b.splat(by_n, lanes_)));
+        Value x = load_operand(b, p.source, index, lanes_, mask);
+        b.store(p.target, b.add(b.add(p.to, b.mul(b.sub(i, origin), b.integer(columns_))), offset), x);
+      }
+      return {};
+    });
+  }
+
+  /// Squares of lanes x lanes, read along k and transposed in registers; returns the first position left over.
+  /// Columns beyond n repeat the last one.
+  Value pack_squares(Builder& b, const Panel& p, Value lo, Value hi) {
+    Value by_n = stride(b, kRightStrides, 2), last = b.sub(p.n, b.integer(1));
+    Value end = b.add(lo, b.bit_and(b.sub(hi, lo), b.integer(-lanes_)));
+    std::vector<Value> lines;
+    for (int c = 0; c < columns_; ++c) lines.push_back(b.add(p.from, b.mul(b.smin(b.add(p.first, b.integer(c)), last), by_n)));
+    b.loop(lo, end, lanes_, {}, [&](Value i, const std::vector<Value>&) -> std::vector<Value> {
+      Value to = b.add(p.to, b.mul(b.sub(i, lo), b.integer(columns_)));
+      for (int v = 0; v < kVectors; ++v) {
+        std::vector<Value> square;
+        for (int c = 0; c < lanes_; ++c) square.push_back(b.load(p.source, b.add(lines[static_cast<size_t>(v * lanes_ + c)], i), {panel_, lanes_}));
+        transpose(b, square);
+        for (int r = 0; r < lanes_; ++r) b.store(p.target, b.add(to, b.integer(r * columns_ + v * lanes_)), square[static_cast<size_t>(r)]);
+      }
+      return {};
+    });
+    return end;
+  }
+
+  /// Swaps the off-diagonal blocks of size 1, 2, 4, ...
+  void transpose(Builder& b, std::vector<Value>& square) {
+    for (int s = 1; s < lanes_; s *= 2) {
+      std::vector<int32_t> upper, lower;
+      for (int j = 0; j < lanes_; ++j) {
+        upper.push_back(j & s ? lanes_ + j - s : j);
+        lower.push_back(j & s ? lanes_ + j : j + s);
+      }
+      for (int i = 0; i < lanes_; ++i) {
+        if (i & s) continue;
+        auto first = static_cast<size_t>(i), second = static_cast<size_t>(i + s);
+        Value x = square[first], y = square[second];
+        square[first] = b.shuffle(x, y, upper);
+        square[second] = b.shuffle(x, y, lower);
+      }
+    }
+  }
 
   Value pointer(Builder& b, int slot) { return b.slot(slot, LoopScalar::ptr); }
   Value size(Builder& b, int slot) { return b.slot(slot, LoopScalar::i64); }
@@ -211,9 +291,10 @@ class ProductEmitter {
     return swaps() ? flushed(b, next) : next;
   }
 
-  /// Sums of the tile over [lo, hi): rows x vectors. `masks` limit what is read of B.
+  /// Sums of the tile over [lo, hi): rows x vectors. B is a panel, or in place with `masks` that limit what is read.
   std::vector<Value> chains(Builder& b, const Tile& t, const std::vector<Value>& masks) {
-    Value by_m = stride(b, kLeftStrides, 1), by_k = stride(b, kLeftStrides, 2), right_by_k = stride(b, kRightStrides, 1);
+    Value by_m = stride(b, kLeftStrides, 1), by_k = stride(b, kLeftStrides, 2);
+    Value right_by_k = masks.empty() ? b.integer(columns_) : stride(b, kRightStrides, 1);
     std::vector<Value> rows;
     Value last = b.sub(t.m, b.integer(1));
     for (int r = 0; r < rows_; ++r) {
@@ -241,7 +322,7 @@ class ProductEmitter {
     };
     std::vector<Value> state(static_cast<size_t>(rows_ * kVectors), zero(b));
     state.push_back(b.mul(t.lo, by_k));
-    state.push_back(b.mul(t.lo, right_by_k));
+    state.push_back(b.integer(0));
     Value whole = t.lo;
     if (masks.empty()) {
       whole = b.add(t.lo, b.bit_and(b.sub(t.hi, t.lo), b.integer(-kUnroll)));
@@ -257,16 +338,15 @@ class ProductEmitter {
   }
 
   void tile_block(Builder& b, const Tile& t) {
-    // B is read up to column n: panels are padded, B where it lies is not.
-    Value padded = b.compare(Opcode::ne, stride(b, kRightStrides, 2), b.integer(columns_));
-    Value whole = b.compare(Opcode::le, b.add(t.column, b.integer(columns_)), t.n);
+    Value in_place = b.compare(Opcode::eq, size(b, kPanels), b.integer(static_cast<int64_t>(MatmulPhases::Panels::in_place)));
     std::vector<Value> sums = b.branch(
-        b.bit_or(padded, whole), [&] { return chains(b, t, {}); },
+        in_place,
         [&] {
           std::vector<Value> masks;
           for (int v = 0; v < kVectors; ++v) masks.push_back(column_mask(b, b.add(t.column, b.integer(v * lanes_)), t.n));
           return chains(b, t, masks);
-        });
+        },
+        [&] { return chains(b, t, {}); });
     sums = b.branch(
         b.compare(Opcode::eq, t.lo, b.integer(0)), [&] { return sums; },
         [&] {
@@ -327,6 +407,8 @@ class ProductEmitter {
   int bytes_, lanes_, rows_, columns_;
 };
 
+namespace {
+
 struct Launch {
   emit::Entry entry;
   const int64_t* slots;
@@ -350,29 +432,33 @@ MatmulPhases::MatmulPhases(const MatmulSpec& spec)
 
 int64_t MatmulPhases::padded_depth(int64_t k) const { return spec_.operand == LoopScalar::bf16 ? (k + 1) / 2 * 2 : k; }
 
-bool MatmulPhases::packs_right(const int64_t* slots) const {
-  if (packs_left() || slots[kRightStrides + 2] != 1) return true;
-  bool few_rows = slots[kRows] <= kPackingRows;
-  bool near = slots[kColumns] * slots[kDepth] * (loop::bits(panel_) / 8) <= kFirstLevelBytes;
-  return !few_rows && !near;
+MatmulPhases::Panels MatmulPhases::panels(const int64_t* slots) const {
+  if (slots[kRows] <= kFewRows && !packs_left()) {
+    bool near = slots[kColumns] * slots[kDepth] * (loop::bits(panel_) / 8) <= kFirstLevelBytes || slots[kRows] <= rows_of_tile(spec_.vector_bytes);
+    return near && slots[kRightStrides + 2] == 1 ? Panels::in_place : Panels::packed_by_task;
+  }
+  return Panels::packed_before;
 }
 
 int64_t MatmulPhases::tiles_bytes(const int64_t* slots) const {
-  if (!packs_right(slots)) return 0;
+  if (panels(slots) != Panels::packed_before) return 0;
   return slots[kBatch] * right_tiles(slots[kColumns]) * columns_ * padded_depth(slots[kDepth]) * (loop::bits(panel_) / 8);
 }
 
 int64_t MatmulPhases::scratch_bytes(int which, const int64_t* slots) const {
   int64_t bytes = loop::bits(panel_) / 8;
   if (which == 0) return packs_left() ? slots[kBatch] * slots[kRows] * padded_depth(slots[kDepth]) * bytes : 0;
-  int64_t sums = slots[kDepth] <= kContractionBlock ? 0 : num_threads() * kTaskRowTiles * rows_of_tile(spec_.vector_bytes) * kTaskColumns * bytes;
-  return tiles_bytes(slots) + sums;
+  bool needed = slots[kDepth] > kContractionBlock || panels(slots) == Panels::packed_by_task;
+  return tiles_bytes(slots) + (needed ? num_threads() * worker_elements(rows_of_tile(spec_.vector_bytes), columns_) * bytes : 0);
 }
 
 void MatmulPhases::run(const std::vector<emit::Entry>& entries, int64_t* slots) const {
   int64_t batch = slots[kBatch], m = slots[kRows], n = slots[kColumns], k = slots[kDepth], depth = padded_depth(k);
   if (batch == 0 || m == 0 || n == 0) return;
   bool serial = static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < kSerialProduct;
+  Panels how = panels(slots);
+  slots[kPanels] = static_cast<int64_t>(how);
+  int64_t workers_memory = slots[kRightScratch] + tiles_bytes(slots);
   size_t next = 0;
   if (packs_left()) {
     launch(entries[next++], slots, batch * m, serial);
@@ -381,20 +467,23 @@ void MatmulPhases::run(const std::vector<emit::Entry>& entries, int64_t* slots) 
     slots[kLeftStrides + 1] = depth;
     slots[kLeftStrides + 2] = 1;
   }
-  int64_t sums = slots[kRightScratch] + tiles_bytes(slots);
-  if (packs_right(slots)) {
+  slots[kTileStride] = columns_;
+  slots[kChainStride] = how == Panels::in_place ? slots[kRightStrides + 1] : columns_;
+  if (how == Panels::packed_before) {
     launch(entries[next], slots, batch * right_tiles(n), serial);
     slots[kRight] = slots[kRightScratch];
     slots[kRightStrides] = right_tiles(n) * depth * columns_;
-    slots[kRightStrides + 1] = columns_;
-    slots[kRightStrides + 2] = depth * columns_;
-  } else {
-    slots[kRightStrides + 2] = columns_;
+    slots[kTileStride] = depth * columns_;
   }
   ++next;
-  slots[kRightScratch] = sums;
-  int64_t row_block = rows_of_tile(spec_.vector_bytes) * kTaskRowTiles;
-  launch(entries[next], slots, batch * ((m + row_block - 1) / row_block) * ((n + kTaskColumns - 1) / kTaskColumns), serial);
+  slots[kRightScratch] = workers_memory;
+  int64_t rows = rows_of_tile(spec_.vector_bytes), row_tiles = (m + rows - 1) / rows, column_blocks = (n + kTaskColumns - 1) / kTaskColumns;
+  // Some tasks for each thread, as far as there are tiles.
+  int64_t threads = serial ? 1 : num_threads();
+  int64_t task_tiles = std::clamp<int64_t>(batch * column_blocks * row_tiles / (threads * kTasksPerThread), 1, kTaskRowTiles);
+  if (serial || how == Panels::packed_by_task) task_tiles = kTaskRowTiles;
+  slots[kTaskTiles] = task_tiles;
+  launch(entries[next], slots, batch * ((row_tiles + task_tiles - 1) / task_tiles) * column_blocks, serial);
 }
 
 MatmulPhases build_matmul(loop::Module& module, const MatmulSpec& spec, const Epilogue& epilogue) {

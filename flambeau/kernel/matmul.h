@@ -22,7 +22,10 @@ enum MatmulSlot : int {
   kBatch, kRows, kColumns, kDepth,              // sizes
   kLeftStrides,                                 // of A by batch, m, k, in elements
   kRightStrides = kLeftStrides + 3,             // of B by batch, k, n
-  kMatmulSlots = kRightStrides + 3,
+  kPanels = kRightStrides + 3,  // how B is read; this and the next are filled in by run()
+  kTaskTiles,                   // row tiles of a task
+  kTileStride, kChainStride,    // between column tiles of B and along k inside a tile, in elements
+  kMatmulSlots,
 };
 
 struct MatmulSpec {
@@ -46,8 +49,11 @@ class MatmulPhases {
   void run(const std::vector<emit::Entry>& entries, int64_t* slots) const;
 
  private:
+  /// How tiles find B.
+  enum class Panels : int64_t { in_place, packed_before, packed_by_task };
+
   bool packs_left() const { return spec_.operand != panel_; }
-  bool packs_right(const int64_t* slots) const;
+  Panels panels(const int64_t* slots) const;
   int64_t padded_depth(int64_t k) const;
   int64_t tiles_bytes(const int64_t* slots) const;  // of packed B
   int64_t right_tiles(int64_t n) const { return (n + columns_ - 1) / columns_; }
@@ -55,7 +61,7 @@ class MatmulPhases {
   MatmulSpec spec_;
   loop::Scalar panel_;  // what operands are multiplied in
   int64_t columns_;     // of a register tile
-  friend MatmulPhases build_matmul(loop::Module& module, const MatmulSpec& spec, const Epilogue& epilogue);
+  friend class ProductEmitter;
 };
 
 /// Adds the functions of a product to `module`.

@@ -524,6 +524,7 @@ class Scheduler {
     for (SizeId s : {a[0], a[1], b[2], a[2]}) slot(Slot::Kind::size, s, 0);
     for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, left, d);
     for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, right, d);
+    for (int32_t i = kPanels; i < kMatmulSlots; ++i) slot(Slot::Kind::scratch, i, 0);
     DType operand = g_.value(n.inputs[0]).dtype;
     MatmulSpec spec;
     spec.operand = prim::scalar_of(operand);
