@@ -303,6 +303,12 @@ Lanes Emitter::random(const Node& n, const Indices& index, Value mask) {
   return {philox_word(b, seed, offset, positions(linear), static_cast<int>(n.attributes.ints[0])), kNone};
 }
 
+bool Emitter::steps_together(const Buffer& buffer, size_t first, size_t last) {
+  if (buffer.contiguous) return true;
+  return std::all_of(buffer.layout.begin() + static_cast<ptrdiff_t>(first), buffer.layout.begin() + static_cast<ptrdiff_t>(last),
+                     [](uint8_t flags) { return (flags & kMerges) != 0; });
+}
+
 Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
   ValueId x = n.inputs[0];
   const Shape &to = n.attributes.sizes, &from = g_.value(x).shape;
@@ -324,9 +330,9 @@ Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
   for (size_t k = open.size(); k-- > 0;) {
     if (k == 0) {
       inner[open[k]] = linear;
-    } else if (auto it = buffers_.find(x); it != buffers_.end() && it->second.contiguous) {
-      // Contiguous memory takes the linear position as it is.
-      inner[open.back()] = linear;
+    } else if (auto it = buffers_.find(x); it != buffers_.end() && steps_together(it->second, open.front(), open[k])) {
+      // The dims left are one in memory: it takes the linear position as it is.
+      inner[open[k]] = linear;
       break;
     } else {
       auto [q, r] = divide(linear, from[open[k]]);

@@ -81,6 +81,8 @@ class Emitter {
   Lanes elementwise(const graph::Node& n, const Indices& index, loop::Value mask);
   Lanes constant(const graph::Node& n);
   Lanes random(const graph::Node& n, const Indices& index, loop::Value mask);
+  /// Whether dims first to last of a buffer lie like one dim with the last one's stride.
+  static bool steps_together(const Buffer& buffer, size_t first, size_t last);
   Lanes reshape(const graph::Node& n, const Indices& index, loop::Value mask);
   Lanes padded(const graph::Node& n, const Indices& index, loop::Value mask);
   Lanes concatenated(const graph::Node& n, const Indices& index, loop::Value mask);
