@@ -1,0 +1,132 @@
+"""Batches of a dataset."""
+
+import itertools
+
+import flambeau
+from flambeau.utils.data.collate import default_collate
+from flambeau.utils.data.dataset import IterableDataset, TensorDataset
+from flambeau.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+
+
+def _identity(sample):
+    return sample
+
+
+class DataLoader:
+    """Iterates over a dataset in batches.
+
+    `batch_size` samples go through `collate_fn`; None for single samples. `shuffle` draws a new
+    order each time; `sampler` and `batch_sampler` say the order themselves. The last, smaller batch
+    is left out with `drop_last`. Samples are made by the calling process: `num_workers` must be 0.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
+        if num_workers < 0:
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable "
+                "multiprocessing."
+            )
+        if num_workers > 0:
+            raise NotImplementedError(
+                f"DataLoader: num_workers={num_workers} is not implemented; allowed: 0"
+            )
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.generator = generator
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable:
+            if shuffle or sampler is not None or batch_sampler is not None:
+                raise ValueError(
+                    "DataLoader with IterableDataset: expected unspecified shuffle, sampler and "
+                    "batch_sampler options"
+                )
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                    "and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
+        if sampler is None and not self._iterable:
+            if shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None and not self._iterable:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        grouped = batch_size is not None or batch_sampler is not None
+        self.collate_fn = collate_fn or (default_collate if grouped else _identity)
+
+    def __iter__(self):
+        if self._iterable:
+            return self._iterate_stream()
+        if self.batch_sampler is None:
+            return (self.collate_fn(self.dataset[index]) for index in self.sampler)
+        if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
+            return self._iterate_tensors()
+        return (self.collate_fn(self._samples(batch)) for batch in self.batch_sampler)
+
+    def _samples(self, positions):
+        if hasattr(self.dataset, "__getitems__"):
+            return self.dataset.__getitems__(positions)
+        return [self.dataset[position] for position in positions]
+
+    def _iterate_tensors(self):
+        """The batches that collating single samples would give, each read at once."""
+        for positions in self.batch_sampler:
+            chosen = flambeau.tensor(positions)
+            yield [tensor[chosen] for tensor in self.dataset.tensors]
+
+    def _iterate_stream(self):
+        samples = iter(self.dataset)
+        if self.batch_size is None:
+            yield from map(self.collate_fn, samples)
+            return
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+    def __len__(self):
+        if self._iterable:
+            count = len(self.dataset)
+            if self.batch_size is None:
+                return count
+            whole, rest = divmod(count, self.batch_size)
+            return whole if self.drop_last or not rest else whole + 1
+        return len(self.batch_sampler if self.batch_sampler is not None else self.sampler)
