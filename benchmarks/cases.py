@@ -53,11 +53,11 @@ def layer_norm(torch):
 
 
 def demo_training_step(torch):
-    """The step of examples/digits.py: 784-512-10, a batch of 128, Adam."""
+    """The step of examples/digits.py: 784-512-10, a batch of 128, AdamW."""
     model = torch.nn.Sequential(
         torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
     )
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     images, labels = torch.randn(128, 784), torch.randint(0, 10, (128,))
 
     def step():

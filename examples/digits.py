@@ -19,7 +19,7 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / ".data"
 
 
 def make_model():
-    return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
 @torch.no_grad()

@@ -10,8 +10,7 @@
 
 namespace flambeau::emit {
 
-/// A compiled function: argument block, range of tasks, number of the worker.
-using Entry = void (*)(const int64_t* slots, int64_t begin, int64_t end, int64_t worker);
+using loop::Entry;
 
 /// Machine code of a module; the code stays mapped while a Code lives.
 class Code {

@@ -410,7 +410,7 @@ class ProductEmitter {
 namespace {
 
 struct Launch {
-  emit::Entry entry;
+  loop::Entry entry;
   const int64_t* slots;
   static void body(void* context, int64_t begin, int64_t end, int64_t worker) {
     auto* l = static_cast<Launch*>(context);
@@ -418,7 +418,7 @@ struct Launch {
   }
 };
 
-void launch(emit::Entry entry, const int64_t* slots, int64_t tasks, bool serial) {
+void launch(loop::Entry entry, const int64_t* slots, int64_t tasks, bool serial) {
   if (tasks <= 0) return;
   if (serial || tasks == 1) return entry(slots, 0, tasks, 0);
   Launch l{entry, slots};
@@ -452,7 +452,7 @@ int64_t MatmulPhases::scratch_bytes(int which, const int64_t* slots) const {
   return tiles_bytes(slots) + (needed ? num_threads() * worker_elements(rows_of_tile(spec_.vector_bytes), columns_) * bytes : 0);
 }
 
-void MatmulPhases::run(const std::vector<emit::Entry>& entries, int64_t* slots) const {
+void MatmulPhases::run(const std::vector<loop::Entry>& entries, int64_t* slots) const {
   int64_t batch = slots[kBatch], m = slots[kRows], n = slots[kColumns], k = slots[kDepth], depth = padded_depth(k);
   if (batch == 0 || m == 0 || n == 0) return;
   bool serial = static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < kSerialProduct;

@@ -8,7 +8,6 @@
 #include <functional>
 #include <vector>
 
-#include "flambeau/emit/code.h"
 #include "flambeau/loop/builder.h"
 
 namespace flambeau::kernel {
@@ -46,7 +45,7 @@ class MatmulPhases {
   int64_t scratch_bytes(int which, const int64_t* slots) const;
   /// Runs the product on the thread pool. `entries` are the compiled functions of the module; strides and
   /// pointers in `slots` are replaced by those of packed operands.
-  void run(const std::vector<emit::Entry>& entries, int64_t* slots) const;
+  void run(const std::vector<loop::Entry>& entries, int64_t* slots) const;
 
  private:
   /// How tiles find B.

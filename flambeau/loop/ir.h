@@ -108,6 +108,9 @@ struct Function {
   std::vector<Type> types;        // by value
 };
 
+/// A compiled function: argument block, range of tasks, number of the worker.
+using Entry = void (*)(const int64_t* slots, int64_t begin, int64_t end, int64_t worker);
+
 /// Functions that are compiled together. The text form is the content that names a kernel in caches.
 struct Module {
   std::vector<Function> functions;

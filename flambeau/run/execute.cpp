@@ -320,7 +320,7 @@ class Run {
   }
 
   struct Launch {
-    emit::Entry entry;
+    loop::Entry entry;
     const int64_t* slots;
     static void body(void* context, int64_t begin, int64_t end, int64_t worker) {
       auto* l = static_cast<Launch*>(context);
@@ -328,7 +328,7 @@ class Run {
     }
   };
 
-  static void launch(emit::Entry entry, const int64_t* slots, int64_t tasks, int64_t grain, int64_t align) {
+  static void launch(loop::Entry entry, const int64_t* slots, int64_t tasks, int64_t grain, int64_t align) {
     if (tasks <= 0) return;
     if (tasks <= grain) return entry(slots, 0, tasks, 0);
     Launch l{entry, slots};
