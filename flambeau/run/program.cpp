@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 
 #include "flambeau/base/error.h"
+#include "flambeau/base/settings.h"
 #include "flambeau/graph/primitive.h"
 #include "flambeau/graph/trace.h"
 #include "flambeau/prim/prim.h"
@@ -31,7 +33,9 @@ Program::Program(std::string name, Graph graph, std::vector<int64_t> example_siz
       example_sizes_(std::move(example_sizes)),
       rule_(std::move(rule)),
       executables_(std::make_unique<Executables>()),
-      derivatives_(std::make_unique<Derivatives>()) {}
+      derivatives_(std::make_unique<Derivatives>()) {
+  if (dump_enabled("graph")) std::fputs(text("graph ", name_, "\n", graph::print(graph_), "\n").c_str(), stderr);
+}
 
 Program::~Program() = default;
 
