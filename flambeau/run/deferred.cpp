@@ -400,17 +400,22 @@ DeferredScope::DeferredScope() : exceptions_(std::uncaught_exceptions()) {
   ++depth;
 }
 
+void DeferredScope::close() {
+  open_ = false;
+  if (--depth == 0) recording->flush();
+}
+
 DeferredScope::~DeferredScope() noexcept(false) {
-  if (--depth > 0) return;
-  if (std::uncaught_exceptions() > exceptions_) {
-    // What failed besides the exception under way is raised where its result is read.
-    try {
-      recording->flush();
-    } catch (...) {
-    }
+  if (!open_) return;
+  if (std::uncaught_exceptions() == exceptions_) {
+    close();
     return;
   }
-  recording->flush();
+  // What failed besides the exception under way is raised where its result is read.
+  try {
+    close();
+  } catch (...) {
+  }
 }
 
 void flush() {

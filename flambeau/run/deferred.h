@@ -28,12 +28,16 @@ std::vector<Tensor> execute_now(const ProgramPointer& program, const std::vector
 class DeferredScope {
  public:
   DeferredScope();
+  /// Closes it; errors of what was recorded are thrown unless another exception is under way.
   ~DeferredScope() noexcept(false);
+  /// Ends the scope; throws what the recorded runs throw.
+  void close();
   DeferredScope(const DeferredScope&) = delete;
   DeferredScope& operator=(const DeferredScope&) = delete;
 
  private:
   int exceptions_;  // in flight when it opened
+  bool open_ = true;
 };
 /// Runs what is recorded on this thread.
 void flush();

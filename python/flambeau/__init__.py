@@ -40,6 +40,7 @@ from flambeau.autograd import (  # noqa: E402, F401
     no_grad,
     set_grad_enabled,
 )
+from flambeau.compiler import compile, deferred, is_compiling  # noqa: E402, F401
 from flambeau.constants import e, inf, nan, newaxis, pi  # noqa: E402, F401
 from flambeau.limits import finfo, iinfo  # noqa: E402, F401
 from flambeau.random import (  # noqa: E402, F401
