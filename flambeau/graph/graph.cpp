@@ -1,5 +1,6 @@
 #include "flambeau/graph/graph.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -58,6 +59,55 @@ class SizeMap {
   std::vector<SizeId> known_;
 };
 
+/// Input sizes that every run finds equal, or equal to a constant, become one: values over the same domain then
+/// have the same shape. The requirements stay.
+Graph unify_sizes(const Graph& g) {
+  auto count = static_cast<size_t>(g.sizes.size());
+  std::vector<SizeId> parent(count);
+  for (size_t s = 0; s < count; ++s) parent[s] = static_cast<SizeId>(s);
+  auto root = [&](SizeId s) {
+    while (parent[static_cast<size_t>(s)] != s) s = parent[static_cast<size_t>(s)];
+    return s;
+  };
+  auto is_leaf = [&](SizeId s) { return g.sizes[s].op == SizeOp::input || g.sizes[s].op == SizeOp::constant; };
+  auto is_constant = [&](SizeId s) { return g.sizes[s].op == SizeOp::constant; };
+  for (const Requirement& r : g.requirements) {
+    if (!is_leaf(r.a) || !is_leaf(r.b)) continue;
+    SizeId a = root(r.a), b = root(r.b);
+    if (a == b || (is_constant(a) && is_constant(b))) continue;
+    // Constants stand for their class, else the first size does.
+    bool keep_a = is_constant(a) || (!is_constant(b) && a < b);
+    parent[static_cast<size_t>(keep_a ? b : a)] = keep_a ? a : b;
+  }
+  auto replaced = [&](const Shape& shape) { return std::any_of(shape.begin(), shape.end(), [&](SizeId s) { return root(s) != s; }); };
+  bool changes = std::any_of(g.values.begin(), g.values.end(), [&](const Value& v) { return replaced(v.shape); }) ||
+                 std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return replaced(n.attributes.sizes); });
+  if (!changes) return g;
+  Graph result = g;
+  result.sizes = SizeTable();
+  std::vector<SizeId> own(count), used(count);
+  for (SizeId s = 0; s < static_cast<SizeId>(count); ++s) {
+    if (is_constant(s)) own[static_cast<size_t>(s)] = used[static_cast<size_t>(s)] = result.sizes.constant(g.sizes[s].value);
+  }
+  for (SizeId s = 0; s < static_cast<SizeId>(count); ++s) {
+    auto at = static_cast<size_t>(s);
+    const SizeExpression& e = g.sizes[s];
+    if (e.op == SizeOp::constant) continue;
+    own[at] = e.op == SizeOp::input ? result.sizes.input(e.value)
+                                    : result.sizes.binary(e.op, used[static_cast<size_t>(e.a)], used[static_cast<size_t>(e.b)]);
+    SizeId first = root(s);
+    used[at] = first == s ? own[at] : used[static_cast<size_t>(first)];
+  }
+  auto rewrite = [&](Shape& shape) {
+    for (SizeId& s : shape) s = used[static_cast<size_t>(s)];
+  };
+  for (Value& v : result.values) rewrite(v.shape);
+  for (Node& n : result.nodes) rewrite(n.attributes.sizes);
+  for (Guard& guard : result.guards) guard = {guard.kind, own[static_cast<size_t>(guard.a)], own[static_cast<size_t>(guard.b)], guard.outcome};
+  for (Requirement& r : result.requirements) r = {own[static_cast<size_t>(r.a)], own[static_cast<size_t>(r.b)], r.message};
+  return result;
+}
+
 using NodeKey = std::tuple<const Primitive*, std::vector<ValueId>, std::vector<int64_t>, std::vector<SizeId>, DType>;
 
 /// The operand that a node equals, or -1.
@@ -92,7 +142,8 @@ ValueId identity_operand(const Graph& g, const Node& n) {
 
 }  // namespace
 
-Graph simplify(const Graph& g) {
+Graph simplify(const Graph& original) {
+  const Graph g = unify_sizes(original);
   std::vector<bool> live(g.nodes.size());
   std::vector<int32_t> work;
   auto visit = [&](ValueId v) {

@@ -96,7 +96,7 @@ Graph parse(std::string_view text);
 /// the primitives' rules, or ids are out of range.
 void verify(const Graph& graph);
 
-/// Bit-exact rewrites: removes nodes whose results are not used, merges equal nodes, drops casts
+/// Bit-exact rewrites: makes sizes that must be equal one, removes nodes whose results are not used, merges equal nodes, drops casts
 /// to the same type and index maps that change nothing.
 Graph simplify(const Graph& graph);
 

@@ -453,6 +453,7 @@ class Scheduler {
           if (auto it = number.find(schedule_.views[static_cast<size_t>(view)].base); it != number.end()) reads[it->second].push_back({f, false});
         }
       }
+      std::map<ValueId, Buffer> visible = buffers_of(p.frame);
       for (const Root& r : p.frame.roots) {
         if (r.buffer >= static_cast<BufferId>(g_.values.size())) {
           size_t k = static_cast<size_t>(r.buffer) - g_.values.size();
@@ -460,12 +461,12 @@ class Scheduler {
         }
         bool rows = !p.product && p.frame.kind == Frame::Kind::rows;
         const Node* n = g_.node_of(r.value);
-        bool reduces = rows && n && n->primitive->kind == PrimitiveKind::reduce && buffers_of(p.frame).count(r.value) == 0;
+        bool reduces = rows && n && n->primitive->kind == PrimitiveKind::reduce && visible.count(r.value) == 0;
         Access access = !rows ? Access(g_.value(r.value).shape.size(), kUnknown)
                         : reduces || g_.value(r.value).shape == p.frame.full ? full_access(p.frame, g_) : kept_access(p.frame, g_);
         walk(g_, reduces ? n->inputs[0] : r.value, access, [&](ValueId u, const Access& a) {
           auto it = number.find(u);
-          if (it == number.end()) return true;
+          if (it == number.end()) return visible.count(u) == 0;
           // A pass over a row may leave values in the memory of a result that a later pass needs.
           bool single_pass = std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) == p.frame.reduced.end();
           bool same_place = rows && single_pass && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
