@@ -1,5 +1,7 @@
 // Activations: functions of one tensor, element by element, that networks put between products. Each is one
 // kernel in either direction; half types are computed in float32 and rounded once.
+#include "flambeau/ops/activation.h"
+
 #include <cmath>
 #include <numbers>
 

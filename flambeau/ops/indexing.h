@@ -7,6 +7,8 @@
 
 namespace flambeau::ops {
 
+extern const Op<Tensor(const Tensor&, Dim, const Tensor&)> index_select;
+
 /// The size of a dim as a 0-d int64 tensor, traced.
 Tensor size_value(const Tensor& x, int64_t dim);
 /// `index` with an error where it is not in [0, size of `dim` of x).

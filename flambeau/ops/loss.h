@@ -4,9 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "flambeau/tensor/tensor.h"
+#include "flambeau/ops/op.h"
 
 namespace flambeau::ops {
+
+extern const Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, std::optional<bool>, const Number&, std::optional<bool>, const std::string&, const Number&)>
+    cross_entropy;
 
 enum class Reduction { none, mean, sum };
 

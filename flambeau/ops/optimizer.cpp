@@ -1,5 +1,7 @@
 // Optimizer steps over all parameters of a group: each is one program, whose results are written over the
 // parameters and their state.
+#include "flambeau/ops/optimizer.h"
+
 #include "flambeau/base/error.h"
 #include "flambeau/ops/typing.h"
 
@@ -89,9 +91,6 @@ void check_lists(const TensorList& self, const TensorList& list, const char* nam
   }
 }
 
-using AdamSignature = TensorList(const TensorList&, const TensorList&, const TensorList&, const TensorList&, const TensorList&, const TensorList&, const Number&,
-                                 const Number&, const Number&, const Number&, const Number&, bool, bool);
-
 template <bool decoupled>
 TensorList adam(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs,
                 const TensorList& state_steps, const Number& lr, const Number& beta1, const Number& beta2, const Number& weight_decay, const Number& eps, bool amsgrad,
@@ -128,7 +127,7 @@ Source: Sutskever et al., "On the importance of initialization and momentum in d
     },
     kFunction, BodyKind::direct};
 
-const Op<AdamSignature> fused_adam{
+const Op<AdamStep> fused_adam{
     "_fused_adam_(Tensor(a!)[] self, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs, Tensor(e!)[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize) -> Tensor[]",
     R"(One step of Adam over all parameters, in place: t += 1; g = grad + weight_decay p; m += (1 - beta1) (g - m);
 v = beta2 v + (1 - beta2) g^2; p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), with the largest v so far for
@@ -136,7 +135,7 @@ amsgrad. Powers of the betas are taken in float64. `state_steps` are 0-d float32
 Returns `self`.)",
     adam<false>, kFunction, BodyKind::direct};
 
-const Op<AdamSignature> fused_adamw{
+const Op<AdamStep> fused_adamw{
     "_fused_adamw_(Tensor(a!)[] self, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor(d!)[] max_exp_avg_sqs, Tensor(e!)[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize) -> Tensor[]",
     R"(_fused_adam_ with the decay taken from the parameter: p -= lr weight_decay p, before the step. Source: Loshchilov and
 Hutter, "Decoupled weight decay regularization", 2019.)",

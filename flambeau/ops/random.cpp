@@ -1,6 +1,8 @@
 // Random tensors. A value is a function of seed, offset and linear index (Philox4x32-10: Salmon et al., "Parallel
 // random numbers: as easy as 1, 2, 3", 2011); a call reserves its offset when it is made, so that values depend on
 // the order of calls alone.
+#include "flambeau/ops/random.h"
+
 #include <cmath>
 #include <numbers>
 #include <numeric>
