@@ -57,7 +57,7 @@ struct Guard {
 /// Sizes that must be equal in every run; else the run is an error.
 struct Requirement {
   SizeId a, b;
-  std::string message;  // without the sizes
+  std::string message;  // {a} and {b} stand for the sizes; without them they follow it
 };
 
 /// A graph input: a tensor, or a number (0-d, value in the argument block).

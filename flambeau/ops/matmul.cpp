@@ -13,7 +13,7 @@ void check_types(const Tensor& a, const Tensor& b, const char* name) {
 }
 
 void check_inner(Size a, Size b, const Tensor& x, const Tensor& y, const char* name) {
-  bool equal = graph::Trace::current()->require_equal(a, b, "inner sizes must match");
+  bool equal = graph::Trace::current()->require_equal(a, b, "mat1 and mat2 shapes cannot be multiplied: the inner sizes are {a} and {b}");
   check(equal, ErrorKind::runtime, name, ": mat1 and mat2 shapes cannot be multiplied (", x.sizes(), " and ", y.sizes(), ")");
 }
 

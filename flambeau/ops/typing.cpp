@@ -69,7 +69,8 @@ Sizes broadcast_sizes(const std::vector<Tensor>& tensors, const char* operator_n
         known[at] = true;
         continue;
       }
-      bool equal = Trace::current() ? Trace::current()->require_equal(result[at], sizes[d], "the sizes of tensors must match")
+      bool equal = Trace::current() ? Trace::current()->require_equal(
+                                           result[at], sizes[d], text("The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension ", at))
                                     : result[at].value == sizes[d].value;
       check(equal, ErrorKind::runtime, operator_name, ": The size of tensor a (", result[at], ") must match the size of tensor b (", sizes[d],
             ") at non-singleton dimension ", at);

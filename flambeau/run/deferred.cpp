@@ -45,6 +45,10 @@ class Segment {
     auto fits = [&](const Tensor& t) {
       return std::all_of(written_.begin(), written_.end(), [&](const Written& w) { return same_elements(w.target, t) || !overlaps(w.target, t); });
     };
+    // A segment that finds something wrong is run again record by record: it must not have changed memory that was
+    // there before.
+    bool writes = std::find(r.written.begin(), r.written.end(), true) != r.written.end();
+    if ((writes && may_raise_) || (r.program->may_raise() && writes_)) return false;
     for (const Operand& o : r.operands) {
       if (const auto* t = std::get_if<Tensor>(&o); t && !fits(*t)) return false;
     }
@@ -64,6 +68,8 @@ class Segment {
       }
     }
     records_.push_back(&r);
+    may_raise_ |= r.program->may_raise();
+    writes_ |= std::find(r.written.begin(), r.written.end(), true) != r.written.end();
   }
 
   /// Handles of a tensor that the segment itself holds.
@@ -71,17 +77,34 @@ class Segment {
     return std::count_if(written_.begin(), written_.end(), [&](const Written& w) { return w.target.impl() == impl; });
   }
 
-  /// Runs the records. `live` tells whether somebody can still read memory that was made for a result.
+  /// Runs the records and counts those that ran in `done`. `live` tells whether somebody can still read memory that
+  /// was made for a result.
   template <class Live>
-  void run(const Live& live) {
-    if (records_.size() == 1) {
-      const Record& r = *records_[0];
-      execute_now(r.program, r.operands, r.size_arguments, r.results);
-      return;
+  void run(const Live& live, size_t& done) {
+    if (records_.size() == 1) return run_one_by_one(done);
+    try {
+      run_fused(live);
+      done += records_.size();
+    } catch (const Error&) {
+      if (!may_raise_ || writes_) throw;
+      run_one_by_one(done);
     }
+  }
+
+ private:
+  void run_one_by_one(size_t& done) {
+    for (const Record* r : records_) {
+      execute_now(r->program, r->operands, r->size_arguments, r->results);
+      ++done;
+    }
+  }
+
+  template <class Live>
+  void run_fused(const Live& live) {
     std::vector<const Written*> outputs;
     for (const Written& w : written_) {
-      if (w.existed || live(w.target)) outputs.push_back(&w);
+      bool checks = records_[static_cast<size_t>(w.record)]->program->may_raise();  // its error is wanted, if not its result
+      if (w.existed || checks || live(w.target)) outputs.push_back(&w);
     }
     if (outputs.empty()) return;
     number_operands();
@@ -98,7 +121,6 @@ class Segment {
     execute_now(fused, externals_, size_arguments, destinations);
   }
 
- private:
   struct Written {
     Tensor target;
     int32_t record, result;  // that wrote it last
@@ -263,6 +285,7 @@ class Segment {
   std::vector<Written> written_;
   std::vector<Operand> externals_;
   std::vector<Source> sources_;  // of all operands, record by record
+  bool may_raise_ = false, writes_ = false;
 };
 
 /// Memory whose contents were never produced: reading it raises what kept it from being produced.
@@ -323,7 +346,7 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
     size_t done = 0;
     std::exception_ptr error;
     try {
-      while (done < records.size()) done = run_segment(records, done);
+      while (done < records.size()) run_segment(records, done);
     } catch (...) {
       error = std::current_exception();
     }
@@ -346,12 +369,12 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
     return std::any_of(destinations.begin(), destinations.end(), [](const Tensor& t) { return t.defined() && t.storage().exported(); });
   }
 
-  size_t run_segment(const std::vector<Record>& records, size_t first) {
+  void run_segment(const std::vector<Record>& records, size_t& done) {
     Segment segment;
+    const size_t first = done;
     size_t end = first;
     while (end < records.size() && (end == first || segment.accepts(records[end]))) segment.add(records[end++]);
-    segment.run([&](const Tensor& t) { return is_live(records, end, segment, t); });
-    return end;
+    segment.run([&](const Tensor& t) { return is_live(records, end, segment, t); }, done);
   }
 
   /// Whether a handle outside of the records, or a later record, can read the memory of `t`.

@@ -34,6 +34,12 @@ Program::Program(std::string name, Graph graph, std::vector<int64_t> example_siz
       rule_(std::move(rule)),
       executables_(std::make_unique<Executables>()),
       derivatives_(std::make_unique<Derivatives>()) {
+  for (const graph::Node& n : graph_.nodes) {
+    PrimitiveKind k = n.primitive->kind;
+    bool whole_numbers = k == PrimitiveKind::elementwise && is_integer(graph_.value(n.outputs[0]).dtype);
+    std::string_view primitive = n.primitive->name;
+    may_raise_ |= k == PrimitiveKind::take || k == PrimitiveKind::put || (whole_numbers && (primitive == "div" || primitive == "rem" || primitive == "pow"));
+  }
   if (dump_enabled("graph")) std::fputs(text("graph ", name_, "\n", graph::print(graph_), "\n").c_str(), stderr);
 }
 
@@ -64,10 +70,23 @@ bool Program::holds(const std::vector<int64_t>& sizes) const {
   return true;
 }
 
+namespace {
+
+/// The message with the sizes in the place of {a} and {b}, or after it.
+std::string with_sizes(std::string message, int64_t a, int64_t b) {
+  if (message.find("{a}") == std::string::npos) return text(message, " (got ", a, " and ", b, ")");
+  for (auto [mark, value] : {std::pair("{a}", a), std::pair("{b}", b)}) {
+    if (size_t at = message.find(mark); at != std::string::npos) message.replace(at, 3, text(value));
+  }
+  return message;
+}
+
+}  // namespace
+
 void Program::check_requirements(const std::vector<int64_t>& sizes) const {
   for (const graph::Requirement& r : graph_.requirements) {
     int64_t a = sizes[static_cast<size_t>(r.a)], b = sizes[static_cast<size_t>(r.b)];
-    check(a == b, ErrorKind::runtime, name_, ": ", r.message, " (got ", a, " and ", b, ")");
+    if (a != b) [[unlikely]] fail(ErrorKind::runtime, text(name_, ": ", with_sizes(r.message, a, b)));
   }
 }
 

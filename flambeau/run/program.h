@@ -50,6 +50,8 @@ class Program {
   const std::string& name() const { return name_; }
   const graph::Graph& graph() const { return graph_; }
   const std::vector<int64_t>& example_sizes() const { return example_sizes_; }
+  /// Whether a run can find something wrong with the values of its operands.
+  bool may_raise() const { return may_raise_; }
   /// Whether the guards hold for these values of the size formulas.
   bool holds(const std::vector<int64_t>& sizes) const;
 
@@ -71,6 +73,7 @@ class Program {
   std::string name_;
   graph::Graph graph_;
   std::vector<int64_t> example_sizes_;
+  bool may_raise_ = false;
   Rule rule_;
   std::unique_ptr<Executables> executables_;
   struct Derivatives;
