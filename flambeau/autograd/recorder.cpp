@@ -123,6 +123,8 @@ class TapeRecorder final : public run::Recorder {
     announce_write(target.impl()->storage.get());
   }
 
+  void end_write() override { announce_write(nullptr); }
+
   void record_write(const Tensor& target, const Tensor& value) override {
     announce_write(nullptr);
     if (!run::gradients_enabled() || !is_inexact(target.dtype())) return;

@@ -11,6 +11,7 @@
 
 #include "flambeau/base/error.h"
 #include "flambeau/graph/trace.h"
+#include "flambeau/run/deferred.h"
 #include "flambeau/run/executable.h"
 #include "flambeau/run/operator.h"
 #include "flambeau/run/program.h"
@@ -328,24 +329,43 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
   return package(p.traced->result, run::execute_recorded(p.traced->program, p.operands, p.sizes));
 }
 
+namespace {
+
+/// A write in place that the tape knows about while this lives.
+class Write {
+ public:
+  Write(const Tensor& target, const char* name) {
+    if (run::recorder()) run::recorder()->check_write(target, name);
+  }
+  ~Write() {
+    if (run::recorder()) run::recorder()->end_write();
+  }
+  Write(const Write&) = delete;
+};
+
+}  // namespace
+
 Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
   Tensor self = std::get<Tensor>(arguments[0]);
   std::string name = op.schema().names[0] + "_";
   internal_check(!Trace::current(), name, ": tensors are not written to while a body is traced");
   if (op.kind() == BodyKind::view) {
+    Write write(self, name.c_str());
+    bool recorded = records(self);
     Tensor view = std::get<Tensor>(call(op, std::move(arguments)));
+    run::flush();  // what is recorded names this tensor with its present sizes
     TensorImpl* to = self.impl();
     to->sizes = view.sizes();
     to->strides = view.strides();
     to->offset = view.offset();
     to->refresh();
-    if (view.impl()->gradient) to->gradient = std::move(view.impl()->gradient);
+    if (recorded) run::recorder()->record_write(self, view);
     return self;
   }
   check(!has_internal_overlap(self), ErrorKind::runtime, name,
         ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the operation.");
-  if (run::recorder()) run::recorder()->check_write(self, name.c_str());
+  Write write(self, name.c_str());
   auto check_shape = [&](const Dims& sizes) {
     check(sizes == self.sizes(), ErrorKind::runtime, name, ": output with shape ", self.sizes(), " doesn't match the broadcast shape ", sizes);
   };
@@ -421,6 +441,7 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
   std::vector<Tensor> results;
   auto resize = [&](const Tensor& t, const Dims& sizes) {
     if (t.sizes() == sizes) return;
+    run::flush();
     TensorImpl* impl = t.impl();
     int64_t needed = checked_numel(sizes);
     impl->sizes = sizes;

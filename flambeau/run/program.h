@@ -101,6 +101,8 @@ class Recorder {
                            const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments) = 0;
   /// Before `target` is written in place: throws where the field forbids it (a leaf that requires grad, ...).
   virtual void check_write(const Tensor& target, const char* operator_name) = 0;
+  /// The write that check_write announced is over, or was not done.
+  virtual void end_write() = 0;
   /// The value computed as `value` (with its history) has just been written into `target`: the history of
   /// target, its base and its views follow.
   virtual void record_write(const Tensor& target, const Tensor& value) = 0;

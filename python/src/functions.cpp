@@ -6,6 +6,7 @@
 #include "dtype_object.h"
 #include "flambeau/base/error.h"
 #include "flambeau/base/threads.h"
+#include "flambeau/emit/code.h"
 #include "flambeau/io/element.h"
 #include "flambeau/io/print.h"
 #include "flambeau/ops/typing.h"
@@ -36,6 +37,31 @@ PyObject* set_threads(PyObject*, PyObject* value) {
     check(as_integer(value, &count), ErrorKind::type, "set_num_threads(): expected an int, but got ", type_name_of(value));
     check(count > 0 && count < 65536, ErrorKind::runtime, "set_num_threads expects a positive integer, got ", count);
     set_num_threads(static_cast<int>(count));
+    Py_RETURN_NONE;
+  });
+}
+
+/// (schema, forms) of every operator, for programs that go over the table.
+PyObject* operator_schemas(PyObject*, PyObject*) {
+  return guarded([] {
+    Object list = checked(PyList_New(0));
+    for (const Operator* op : all_operators()) check_status(PyList_Append(list.get(), checked(Py_BuildValue("(si)", op->schema_text, op->forms())).get()));
+    return list.release();
+  });
+}
+
+PyObject* get_target(PyObject*, PyObject*) {
+  return guarded([] {
+    emit::Target target = emit::target();
+    return Py_BuildValue("(si)", target.features.c_str(), target.vector_bytes);
+  });
+}
+PyObject* set_target(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char* features;
+    int vector_bytes;
+    if (!PyArg_ParseTuple(args, "si:_set_target", &features, &vector_bytes)) throw PythonError();
+    emit::set_target({features, vector_bytes});
     Py_RETURN_NONE;
   });
 }
@@ -190,6 +216,9 @@ PyObject* add_new_operators(PyObject* module, PyObject*) {
 }  // namespace
 
 PyMethodDef plain_functions[] = {
+    {"_operator_schemas", operator_schemas, METH_NOARGS, nullptr},
+    {"_get_target", get_target, METH_NOARGS, nullptr},
+    {"_set_target", set_target, METH_VARARGS, nullptr},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating-point tensors."},
     {"set_default_dtype", set_default, METH_O, "Sets the dtype of new floating-point tensors."},
     {"get_num_threads", get_threads, METH_NOARGS, "Number of threads that operators use."},

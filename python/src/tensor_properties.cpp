@@ -3,6 +3,7 @@
 #include "dtype_object.h"
 #include "flambeau/autograd/autograd.h"
 #include "flambeau/base/error.h"
+#include "flambeau/run/deferred.h"
 #include "node_object.h"
 #include "operator_table.h"
 #include "size_object.h"
@@ -93,6 +94,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
   return guarded(
       [&] {
         check(value && is_tensor(value), ErrorKind::type, "Variable data has to be a tensor, but got ", value ? type_name_of(value) : "nothing");
+        run::flush();  // what is recorded names this tensor with its present memory
         TensorImpl* to = unwrap(self).impl();
         Tensor source = unwrap(value);
         const TensorImpl* from = source.impl();
