@@ -1,4 +1,5 @@
-"""Runs every test of the release build: C++ (ctest), then Python, layering and values (pytest).
+"""Runs every test of the release build: C++ (ctest), then Python, layering and values (pytest), then
+a minute of random programs that must give the same bits in every way of running.
 
 Prints the counts, the number of kernels compiled and the seconds. The kernel cache is a new, empty
 folder, so that what is compiled is what the tests need.
@@ -49,6 +50,9 @@ def main():
     pytest += [f"--junit-xml={RESULTS / 'pytest.xml'}"]
     python_status, python_seconds = run("Python", pytest, environment)
 
+    programs = [sys.executable, ROOT / "tools" / "compare_modes.py", "--seconds", "60"]
+    programs_status, _ = run("random programs", [*programs, "--seed", "1"], environment)
+
     passed = failed = 0
     rows = (
         ("C++", (RESULTS / "gtest").glob("*.xml"), cpp_status, cpp_seconds),
@@ -64,7 +68,9 @@ def main():
     kernels = len(list(cache.glob("*.code")))
     print(f"kernels compiled: {kernels}")
     print(f"tests: {passed} passed, {failed} failed")
-    return int(cpp_status != 0 or python_status != 0 or passed == 0)
+    if programs_status:
+        print("random programs: different results")
+    return int(cpp_status != 0 or python_status != 0 or programs_status != 0 or passed == 0)
 
 
 if __name__ == "__main__":
