@@ -5,7 +5,7 @@
 //
 // Bounds, in units in the last place (tests/unit/loop_math_test.cpp, tools/check_math.cpp):
 // float32 1 for every input, float64 2; pow 2 in both. lgamma, digamma and erfinv: float32 1,
-// float64 4, for lgamma and digamma of negative arguments only where the result is not near zero.
+// float64 4; lgamma and digamma of negative arguments float64 16, where the result is not near zero.
 #pragma once
 
 #include "flambeau/loop/builder.h"
@@ -44,7 +44,7 @@ Value lgamma(Builder& b, Value x);
 Value digamma(Builder& b, Value x);
 
 Value pow(Builder& b, Value x, Value y);
-/// 1 / sqrt(x), each operation correctly rounded.
+/// 1 / sqrt(x); float32 in float64 with one rounding, float64 with two.
 Value rsqrt(Builder& b, Value x);
 
 }  // namespace flambeau::loop::math

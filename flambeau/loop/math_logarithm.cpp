@@ -126,7 +126,8 @@ Value asinh(Builder& b, Value x) {
     const Term w = square / (sqrt(square + 1.0) + 1.0);
     const Pair sum = fast_two_sum(a, w);
     const Term zero = t.real(0.0);
-    const Pair f{select(large, a, sum.high), select(large, zero, sum.low)};
+    const Pair less_one = fast_two_sum(a, t.real(-1.0));
+    const Pair f{select(large, less_one.high, sum.high), select(large, less_one.low, sum.low)};
     const Term y = log1p_of(f, select(large, 1.0, zero));
     return select((a > 0x1p-28) & (a < kInfinity), with_sign(y, t), t);
   });
@@ -144,7 +145,8 @@ Value acosh(Builder& b, Value x) {
     const Term root_low = select(root > 0.0, left / (root * 2.0), t.real(0.0));
     const Pair sum = two_sum(u, root);
     const Term zero = t.real(0.0);
-    const Pair f{select(large, t, sum.high), select(large, zero, sum.low + root_low)};
+    const Pair less_one = two_sum(t, t.real(-1.0));
+    const Pair f{select(large, less_one.high, sum.high), select(large, less_one.low, sum.low + root_low)};
     const Term y = log1p_of(f, select(large, 1.0, zero));
     return select((t >= 1.0) & (t < kInfinity), y, select(t < 1.0, kNaN, t));
   });

@@ -61,8 +61,7 @@ Term pow_double(Term x, Term y) {
 Value pow(Builder& b, Value x, Value y) { return in_double(b, x, y, pow_double); }
 
 Value rsqrt(Builder& b, Value x) {
-  const Term t{&b, x};
-  return (1.0 / sqrt(t)).value;
+  return in_double(b, x, [](Term t) { return 1.0 / sqrt(t); });
 }
 
 }  // namespace flambeau::loop::math
