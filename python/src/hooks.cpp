@@ -210,17 +210,17 @@ PyObject* register_node_prehook(autograd::Node& node, PyObject* function) {
   return make_handle(std::move(held), id, nullptr, node.shared_from_this());
 }
 
-PyObject* function_of(const autograd::Hook& hook) {
+HookFunction function_of(const autograd::Hook& hook) {
   const auto* own = hook.target<TensorHook>();
-  return own ? own->held->get() : nullptr;
+  return own ? HookFunction{own->held->get(), own->held.get()} : HookFunction();
 }
-PyObject* function_of(const autograd::NodeHook& hook) {
+HookFunction function_of(const autograd::NodeHook& hook) {
   const auto* own = hook.target<AfterNodeHook>();
-  return own ? own->held->get() : nullptr;
+  return own ? HookFunction{own->held->get(), own->held.get()} : HookFunction();
 }
-PyObject* function_of(const autograd::NodePreHook& hook) {
+HookFunction function_of(const autograd::NodePreHook& hook) {
   const auto* own = hook.target<BeforeNodeHook>();
-  return own ? own->held->get() : nullptr;
+  return own ? HookFunction{own->held->get(), own->held.get()} : HookFunction();
 }
 
 void add_hook_types(PyObject* module) {

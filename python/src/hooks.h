@@ -17,10 +17,15 @@ PyObject* register_node_hook(autograd::Node& node, PyObject* function);
 /// Called with the cotangents of its results, before it runs.
 PyObject* register_node_prehook(autograd::Node& node, PyObject* function);
 
-/// Borrowed; null for a hook that is not one of this module's.
-PyObject* function_of(const autograd::Hook& hook);
-PyObject* function_of(const autograd::NodeHook& hook);
-PyObject* function_of(const autograd::NodePreHook& hook);
+/// The function of a hook, borrowed, and what holds the one reference to it: copies of a hook share that. Null for a
+/// hook that is not one of this module's.
+struct HookFunction {
+  PyObject* function = nullptr;
+  const void* holder = nullptr;
+};
+HookFunction function_of(const autograd::Hook& hook);
+HookFunction function_of(const autograd::NodeHook& hook);
+HookFunction function_of(const autograd::NodePreHook& hook);
 
 void add_hook_types(PyObject* module);
 

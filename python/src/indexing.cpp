@@ -15,7 +15,7 @@ namespace flambeau::python {
 
 namespace {
 
-constinit NativeOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze_op("unsqueeze"), view_op("view"),
+constinit NativeOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze_op("unsqueeze"), view_op("view", ""),
     index_op("index", "Tensor"), index_put_op("index_put"), copy_op("copy"), fill_op("fill", "Scalar"),
     masked_fill_op("masked_fill", "Scalar");
 

@@ -79,6 +79,24 @@ PyObject* tensor_reduce(PyObject* self, PyObject*) {
   });
 }
 
+namespace {
+
+/// A copy of the whole memory of `t`, made once for a memo, so that copies share what their originals share.
+Tensor copied_storage(const Tensor& t, PyObject* memo) {
+  const char* data = t.storage().data();
+  Object key = checked(PyLong_FromVoidPtr(&t.storage()));
+  if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return unwrap(known);
+  if (PyErr_Occurred()) throw PythonError();
+  auto bytes = static_cast<int64_t>(t.storage().bytes());
+  Tensor copy = empty_tensor({bytes}, DType::uint8, t.device());
+  if (bytes) std::memcpy(copy.data(), data, static_cast<size_t>(bytes));
+  Object object = checked(wrap(copy));
+  check_status(PyDict_SetItem(memo, key.get(), object.get()));
+  return copy;
+}
+
+}  // namespace
+
 PyObject* tensor_deepcopy(PyObject* self, PyObject* memo) {
   return guarded([&]() -> PyObject* {
     Object key = checked(PyLong_FromVoidPtr(self));
@@ -88,8 +106,7 @@ PyObject* tensor_deepcopy(PyObject* self, PyObject* memo) {
     Tensor t = unwrap(self);
     check(autograd::is_leaf(t), ErrorKind::runtime,
           "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.");
-    Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
-    write_elements(t, copy.data());
+    Tensor copy = view_tensor(copied_storage(t, memo), t.sizes(), t.strides(), t.offset(), t.dtype());
     Object result = object_of(Py_TYPE(self), copy, t.requires_grad(), nullptr);
     check_status(PyDict_SetItem(memo, key.get(), result.get()));
     if (Tensor grad = autograd::grad(t); grad.defined()) {

@@ -2,6 +2,7 @@
 // that are reachable from it through the tape and through nothing else. References are counted while
 // walking; a node or tensor belongs to the region once every reference to it was met inside.
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "hooks.h"
@@ -21,9 +22,9 @@ class Walk {
       autograd::Node* node = ready_.back();
       ready_.pop_back();
       autograd::visit_hooks(
-          *node, [this](const autograd::Hook& hook) { visit(function_of(hook)); },
-          [this](const autograd::NodePreHook& hook) { visit(function_of(hook)); },
-          [this](const autograd::NodeHook& hook) { visit(function_of(hook)); });
+          *node, [this](const autograd::Hook& hook) { visit_function(function_of(hook)); },
+          [this](const autograd::NodePreHook& hook) { visit_function(function_of(hook)); },
+          [this](const autograd::NodeHook& hook) { visit_function(function_of(hook)); });
       for (const autograd::Edge& edge : node->next_edges()) meet(edge.node);
       node->visit_saved([this](const Tensor& t) { meet(t.impl()); });
     }
@@ -35,7 +36,7 @@ class Walk {
   void enter(TensorImpl* impl) {
     if (!impl->gradient) return;
     Tensor handle(impl);
-    autograd::visit_hooks(handle, [this](const autograd::Hook& hook) { visit(function_of(hook)); });
+    autograd::visit_hooks(handle, [this](const autograd::Hook& hook) { visit_function(function_of(hook)); });
     autograd::visit_state(handle, [this](const Tensor& t) { meet(t.impl()); });
     meet(autograd::stored_grad_fn(handle));
   }
@@ -53,6 +54,11 @@ class Walk {
     if (!result_) enter(impl);
   }
 
+  /// A hook on a tensor is also one of its node: the reference to its function is one.
+  void visit_function(HookFunction hook) {
+    if (hook.function && functions_.insert(hook.holder).second) visit(hook.function);
+  }
+
   void visit(PyObject* object) {
     if (object && !result_) result_ = visit_(object, context_);
   }
@@ -62,6 +68,7 @@ class Walk {
   int result_ = 0;
   std::unordered_map<autograd::Node*, long> nodes_;
   std::unordered_map<TensorImpl*, int64_t> tensors_;
+  std::unordered_set<const void*> functions_;
   std::vector<autograd::Node*> ready_;
 };
 

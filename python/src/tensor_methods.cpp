@@ -249,6 +249,13 @@ constexpr PyCFunction keywords() {
 }
 constexpr int kKeywords = METH_VARARGS | METH_KEYWORDS;
 
+PyObject* to_complex(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Scalar value = item(unwrap(self));
+    return PyComplex_FromDoubles(value.real(), value.imag());
+  });
+}
+
 }  // namespace
 
 PyObject* iterate_tensor(PyObject* self) {
@@ -307,6 +314,7 @@ PyMethodDef tensor_methods[] = {
     {"type", keywords<type_method>(), kKeywords, "type(dtype=None): the dtype's name, or the tensor converted."},
     {"new_tensor", keywords<new_tensor>(), kKeywords, "new_tensor(data, *, dtype=None, device=None, requires_grad=False)"},
     {"__format__", format, METH_O, nullptr},
+    {"__complex__", to_complex, METH_NOARGS, nullptr},
     {"__deepcopy__", tensor_deepcopy, METH_O, nullptr},
     {"__reduce_ex__", tensor_reduce, METH_O, nullptr},
     {"_make_subclass", keywords<make_subclass>(), kKeywords | METH_STATIC, nullptr},
