@@ -56,33 +56,11 @@ void rebase(const Tensor& target, Edge value) {
   replace_history(target, std::move(value.node), value.index);
 }
 
-/// Whether a result depends on the values of the wanted inputs at all, as a step function does and
-/// zeros_like does not.
-bool depends_on_values(const run::Derivative& derivative) {
-  const graph::Graph& g = derivative.forward->graph();
-  std::vector<bool> reached(g.values.size());
-  for (int32_t input : derivative.wanted) {
-    reached[static_cast<size_t>(g.inputs[static_cast<size_t>(input)].value)] = true;
-  }
-  for (const auto& node : g.nodes) {
-    bool any = false;
-    for (graph::ValueId v : node.inputs) any |= reached[static_cast<size_t>(v)];
-    for (graph::ValueId v : node.outputs) reached[static_cast<size_t>(v)] = any;
-  }
-  for (int32_t i = 0; i < derivative.outputs; ++i) {
-    if (reached[static_cast<size_t>(g.outputs[static_cast<size_t>(i)])]) return true;
-  }
-  return false;
-}
-
 class TapeRecorder final : public run::Recorder {
  public:
   void record(std::shared_ptr<const run::Derivative> derivative,
               const std::vector<run::Operand>& operands, const std::vector<int64_t>& forward_sizes,
               const std::vector<Tensor>& results) override {
-    const auto& has = derivative->has_cotangent;
-    bool constant = std::find(has.begin(), has.end(), true) == has.end();
-    if (constant && !depends_on_values(*derivative)) return;
     std::vector<Edge> edges;
     edges.reserve(derivative->wanted.size());
     for (int32_t input : derivative->wanted) {

@@ -95,6 +95,8 @@ void Emitter::raise(Value condition, prim::KernelError error, Value detail, Valu
   Value where = both(mask, condition);
   Value block = slot({Slot::Kind::error, 0, 0}, LoopScalar::ptr);
   loop::Type type{LoopScalar::i64, lanes};
+  // The first error of a lane stays.
+  where = b.bit_and(where, b.compare(Opcode::eq, b.load(block, b.integer(0), type), b.integer(0, type)));
   b.store(block, b.integer(0), b.integer(static_cast<int64_t>(error), type), where);
   if (detail != kNone) b.store(block, b.integer(64), detail, where);
   if (limit != kNone) b.store(block, b.integer(128), limit, where);
@@ -395,7 +397,8 @@ Lanes Emitter::taken(const Node& n, const Indices& index, Value mask) {
   Value p = value(n.inputs[1], where, mask).re;
   Value count = splat(size(from[dim]));
   Value inside = b.compare(Opcode::ult, p, count);
-  raise(b.unary(Opcode::bit_not, inside), prim::KernelError::index_out_of_range, p, count, mask);
+  bool runtime_error = n.attributes.ints.size() > 1 && n.attributes.ints[1] != 0;
+  raise(b.unary(Opcode::bit_not, inside), runtime_error ? prim::KernelError::position_out_of_range : prim::KernelError::index_out_of_range, p, count, mask);
   Indices inner(index.begin(), index.begin() + static_cast<ptrdiff_t>(dim));
   // One position for all lanes keeps the other dims' accesses consecutive.
   inner.push_back(schedule_.sizes.is_value(from[dim], 1) ? zero() : uniform ? Index{b.extract(p, 0), 0, kNone} : Index{kNone, 0, p});

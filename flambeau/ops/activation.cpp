@@ -29,6 +29,12 @@ Tensor rounded(const Tensor& x, const char* name, const Function& fn) {
   return to_dtype(fn(to_dtype(x, compute_type(x.dtype()))), x.dtype());
 }
 
+/// The same; integers are converted to the default float type first.
+template <class Function>
+Tensor rounded_float(const Tensor& x, const char* name, const Function& fn) {
+  return rounded(is_complex(x.dtype()) ? x : to_dtype(x, float_type(x.dtype())), name, fn);
+}
+
 void check_real(const Tensor& x, const char* name) {
   check(!is_complex(x.dtype()), ErrorKind::runtime, name, ": not implemented for ", x.dtype());
 }
@@ -89,7 +95,7 @@ const Op<Tensor(const Tensor&, const Number&, const Number&)> hardtanh{
     [](const Tensor& input, const Number& low, const Number& high) {
       return in_own_type(input, "hardtanh", [&](const Tensor& x) { return clipped(x, like(x, low), like(x, high)); });
     },
-    kFunction | kInplace};
+    kFunction | kInplace | kOut};
 const Op<Tensor(const Tensor&, const Number&)> leaky_relu{
     "nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01) -> Tensor", R"(x where it is positive, else negative_slope * x.)",
     [](const Tensor& input, const Number& slope) {
@@ -97,7 +103,7 @@ const Op<Tensor(const Tensor&, const Number&)> leaky_relu{
         return prim::select(prim::gt(x, prim::zeros_like(x)), x, prim::mul(x, like(x, slope)));
       });
     },
-    kFunction | kInplace};
+    kFunction | kInplace | kOut};
 const Op<Tensor(const Tensor&, const Number&)> elu{
     "nn.functional.elu(Tensor input, Scalar alpha=1.0) -> Tensor",
     R"(x where it is positive, else alpha * (exp(x) - 1). Source: Clevert et al., "Fast and accurate deep network learning by
@@ -107,7 +113,7 @@ exponential linear units", 2015.)",
         return positive_or(x, [&](const Tensor& y) { return prim::mul(prim::expm1(y), like(y, alpha)); });
       });
     },
-    kFunction | kInplace};
+    kFunction | kInplace | kOut};
 const Op<Tensor(const Tensor&, const Number&)> celu{
     "celu|nn.functional.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
     R"(x where it is positive, else alpha * (exp(x / alpha) - 1). Source: Barron, "Continuously differentiable exponential
@@ -118,7 +124,7 @@ linear units", 2017.)",
         return positive_or(x, [&](const Tensor& y) { return prim::mul(a, prim::expm1(prim::div(y, a))); });
       });
     },
-    kFunction | kInplace};
+    kFunction | kInplace | kOut};
 const Unary selu{"selu|nn.functional.selu(Tensor self) -> Tensor",
                  R"(scale * (x where it is positive, else alpha * (exp(x) - 1)) with the constants of Klambauer et al.,
 "Self-normalizing neural networks", 2017.)",
@@ -127,7 +133,7 @@ const Unary selu{"selu|nn.functional.selu(Tensor self) -> Tensor",
                      return times(positive_or(x, [](const Tensor& y) { return times(prim::expm1(y), kSeluAlpha); }), kSeluScale);
                    });
                  },
-                 kFunction | kInplace};
+                 kFunction | kInplace | kOut};
 
 const Op<Tensor(const Tensor&, const std::string&)> gelu{
     "nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor",
@@ -145,7 +151,7 @@ Shapes: any, kept. Dtypes: floats. Errors: RuntimeError for other values of `app
         return prim::mul(times(x, 0.5), prim::add(one, prim::tanh(inner)));
       });
     },
-    kFunction};
+    kFunction | kOut};
 const Unary silu{"nn.functional.silu(Tensor input) -> Tensor", R"(x / (1 + exp(-x)).)",
                  [](const Tensor& input) {
                    return rounded(input, "silu", [](const Tensor& x) { return prim::div(x, prim::add(like(x, 1), prim::exp(prim::neg(x)))); });
@@ -164,7 +170,7 @@ const Unary mish{"nn.functional.mish(Tensor input) -> Tensor", R"(x * tanh(log(1
                  [](const Tensor& input) {
                    return rounded(input, "mish", [](const Tensor& x) { return prim::mul(x, prim::tanh(log_one_plus_exp(x))); });
                  },
-                 kFunction};
+                 kFunction | kOut};
 const Op<Tensor(const Tensor&, const Number&, const Number&)> softplus{
     "nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
     R"(log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold.)",
@@ -176,14 +182,14 @@ const Op<Tensor(const Tensor&, const Number&, const Number&)> softplus{
         return prim::select(linear, x, prim::div(prim::log1p(prim::exp(safe)), b));
       });
     },
-    kFunction};
+    kFunction | kOut};
 const Unary log_sigmoid{"nn.functional.logsigmoid(Tensor input) -> Tensor", R"(log(1 / (1 + exp(-x))), without overflow.)",
                         [](const Tensor& input) {
                           return rounded(input, "logsigmoid", [](const Tensor& x) {
                             return prim::sub(prim::minimum(x, prim::zeros_like(x)), prim::log1p(prim::exp(prim::neg(prim::abs(x)))));
                           });
                         },
-                        kFunction};
+                        kFunction | kOut};
 const Unary hardsigmoid{"nn.functional.hardsigmoid(Tensor input) -> Tensor", R"(min(max(x + 3, 0), 6) / 6.)",
                         [](const Tensor& input) {
                           return rounded(input, "hardsigmoid", [](const Tensor& x) {
@@ -191,7 +197,7 @@ const Unary hardsigmoid{"nn.functional.hardsigmoid(Tensor input) -> Tensor", R"(
                             return prim::div(clipped(shifted, like(x, 0), like(x, 6)), like(x, 6));
                           });
                         },
-                        kFunction};
+                        kFunction | kOut};
 const Unary hardswish{"nn.functional.hardswish(Tensor input) -> Tensor", R"(0 up to -3, x from 3 on, x (x + 3) / 6 between. Source: Howard et al.,
 "Searching for MobileNetV3", 2019.)",
                       [](const Tensor& input) {
@@ -200,17 +206,17 @@ const Unary hardswish{"nn.functional.hardswish(Tensor input) -> Tensor", R"(0 up
                           return prim::select(prim::le(x, like(x, -3)), prim::zeros_like(x), prim::select(prim::ge(x, like(x, 3)), x, middle));
                         });
                       },
-                      kFunction};
+                      kFunction | kOut};
 const Unary softsign{"nn.functional.softsign(Tensor input) -> Tensor", R"(x / (1 + |x|).)",
                      [](const Tensor& input) {
-                       return rounded(input, "softsign", [](const Tensor& x) { return prim::div(x, prim::add(like(x, 1), prim::abs(x))); });
+                       return rounded_float(input, "softsign", [](const Tensor& x) { return prim::div(x, prim::add(like(x, 1), prim::abs(x))); });
                      },
-                     kFunction};
+                     kFunction | kOut};
 const Unary tanhshrink{"nn.functional.tanhshrink(Tensor input) -> Tensor", R"(x - tanh(x).)",
                        [](const Tensor& input) {
-                         return rounded(input, "tanhshrink", [](const Tensor& x) { return prim::sub(x, prim::tanh(x)); });
+                         return rounded_float(input, "tanhshrink", [](const Tensor& x) { return prim::sub(x, prim::tanh(x)); });
                        },
-                       kFunction};
+                       kFunction | kOut};
 const Op<Tensor(const Tensor&, const Number&)> hardshrink{
     "hardshrink|nn.functional.hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", R"(x where |x| > lambd, else 0.)",
     [](const Tensor& self, const Number& lambd) {
@@ -220,7 +226,7 @@ const Op<Tensor(const Tensor&, const Number&)> hardshrink{
         return prim::select(inside, prim::zeros_like(x), x);
       });
     },
-    kFunction | kMethod};
+    kFunction | kMethod | kOut};
 const Op<Tensor(const Tensor&, const Number&)> softshrink{
     "nn.functional.softshrink(Tensor input, Scalar lambd=0.5) -> Tensor", R"(x moved towards 0 by lambd, 0 where |x| <= lambd.)",
     [](const Tensor& input, const Number& lambd) {
@@ -231,13 +237,13 @@ const Op<Tensor(const Tensor&, const Number&)> softshrink{
         return prim::select(above, prim::sub(x, limit), prim::select(below, prim::add(x, limit), inside));
       });
     },
-    kFunction};
+    kFunction | kOut};
 const Op<Tensor(const Tensor&, const Number&, const Number&)> threshold{
     "threshold|nn.functional.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", R"(x where it is above the threshold, else the value.)",
     [](const Tensor& self, const Number& limit, const Number& value) {
       return in_own_type(self, "threshold", [&](const Tensor& x) { return prim::select(prim::le(x, like(x, limit)), like(x, value), x); });
     },
-    kFunction | kInplace};
+    kFunction | kInplace | kOut};
 const Op<Tensor(const Tensor&, const Tensor&)> prelu{
     "prelu|nn.functional.prelu(Tensor self, Tensor weight) -> Tensor",
     R"(x where it is positive, else weight * x: one weight for all, or one a channel (dim 1). Errors: RuntimeError where the
@@ -260,7 +266,7 @@ number of weights is neither 1 nor that of the channels.)",
         return prim::select(prim::gt(x, prim::zeros_like(x)), x, prim::mul(w, x));
       });
     },
-    kFunction | kMethod};
+    kFunction | kMethod | kOut};
 const Op<Tensor(const Tensor&, Dim)> glu{
     "nn.functional.glu(Tensor input, int dim=-1) -> Tensor", R"(The first half along dim times the logistic function of the second half.
 Errors: RuntimeError where the dim has an odd size.)",
@@ -273,6 +279,6 @@ Errors: RuntimeError where the dim has an odd size.)",
         return prim::mul(prim::slice(x, d, 0, n / Size(2), 1), logistic(prim::slice(x, d, n / Size(2), n / Size(2), 1)));
       });
     },
-    kFunction};
+    kFunction | kOut};
 
 }  // namespace flambeau::ops

@@ -110,6 +110,11 @@ Tensor divided(const Tensor& a, const Tensor& b, DType promoted, const std::opti
   check(*mode == "floor" || *mode == "trunc", ErrorKind::runtime, name, " expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   DType dtype = promoted == DType::boolean ? float_type(promoted) : promoted;
   check(!is_complex(dtype), ErrorKind::runtime, name, ": rounding is not implemented for ", dtype);
+  if (*mode == "trunc" && compute_type(dtype) != dtype) {
+    // The quotient of half types is rounded to the dtype before its fraction goes.
+    Tensor q = binary(a, b, dtype, name, div);
+    return to_dtype(prim::trunc(to_dtype(q, compute_type(dtype))), dtype);
+  }
   return binary(a, b, dtype, name, *mode == "floor" ? floored_quotient : truncated_quotient);
 }
 
@@ -380,6 +385,9 @@ const Binary copysign{"copysign.Tensor(Tensor self, Tensor other) -> Tensor", R"
                         });
                       },
                       kElementwiseForms};
+const WithNumber copysign_scalar{"copysign.Scalar(Tensor self, Scalar other) -> Tensor", R"(copysign with a number.)",
+                                 [](const Tensor& self, const Number& other) { return copysign(self, to_tensor(other, float_type(result_type({self}, {other})))); },
+                                 kElementwiseForms};
 const Binary xlogy{"xlogy.Tensor|special.xlogy(Tensor self, Tensor other) -> Tensor", R"(self * log(other), 0 where self is 0, NaN where other is NaN.)",
                    [](const Tensor& a, const Tensor& b) {
                      return binary(a, b, float_type(result_type({a, b})), "xlogy", [](const Tensor& x, const Tensor& y) {
@@ -496,7 +504,7 @@ const Op<Tensor(const Tensor&, const Tensor&, const Number&)> masked_fill_scalar
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", R"(`value` where mask holds, else self. Errors: RuntimeError unless the mask is bool.)",
     [](const Tensor& self, const Tensor& mask, const Number& value) {
       check(mask.dtype() == DType::boolean, ErrorKind::runtime, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.dtype());
-      check(category(value.dtype()) <= category(self.dtype()) || is_inexact(self.dtype()), ErrorKind::runtime, "value cannot be converted to type ", self.dtype(), " without overflow");
+      check(category(value.dtype()) <= category(self.dtype()) || is_inexact(self.dtype()) || (self.dtype() == DType::boolean && category(value.dtype()) <= 1), ErrorKind::runtime, "value cannot be converted to type ", self.dtype(), " without overflow");
       Sizes sizes = broadcast_sizes({self, mask}, "masked_fill");
       return prim::select(expand_to(mask, sizes), expand_to(to_tensor(value, self.dtype()), sizes), expand_to(self, sizes));
     },

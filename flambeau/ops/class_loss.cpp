@@ -48,8 +48,7 @@ Targets targets_of(const Tensor& target, const Number& ignore_index, const Sizes
   Tensor t = to_dtype(target, DType::int64);
   Tensor ignored = prim::eq(t, over_all(to_tensor(ignore_index, DType::int64), kept));
   Tensor zero = prim::zeros_like(t);
-  // Reading class number t at position t changes nothing but reports a target out of range.
-  Tensor number = prim::take(prim::iota({full[1]}, 0), prim::select(ignored, zero, t), 0);
+  Tensor number = prim::check_index(prim::select(ignored, zero, t), full[1], false);
   return {number, prim::bit_not(ignored)};
 }
 

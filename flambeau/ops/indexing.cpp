@@ -16,10 +16,7 @@ using prim::Combine;
 
 Tensor size_value(const Tensor& x, int64_t dim) { return count_of(x, {dim}, DType::int64); }
 
-Tensor checked_index(const Tensor& index, const Tensor& x, int64_t dim) {
-  // Reading number i at position i changes nothing but reports a position out of range.
-  return prim::take(prim::iota({graph::size_of(x, dim)}, 0), index, 0);
-}
+Tensor checked_index(const Tensor& index, const Tensor& x, int64_t dim, bool runtime_error) { return prim::check_index(index, graph::size_of(x, dim), runtime_error); }
 
 Tensor wrapped_index(const Tensor& index, const Tensor& x, int64_t dim) {
   Tensor count = expand_to(size_value(x, dim), graph::sizes_of(index));
@@ -282,16 +279,29 @@ const Op<Tensor(const Tensor&, const Tensor&)> take{
 
 // Results whose size depends on values.
 
-const Op<Tensor(const Tensor&)> nonzero{"nonzero(Tensor self) -> Tensor", R"(Positions of the elements that are not 0: [count, rank], int64, in row-major order.)",
-                                        [](const Tensor& self) { return nonzero_positions(self); }, kDefaultForms, BodyKind::direct};
+namespace {
+
+TensorList columns_of(const Tensor& positions) {
+  TensorList result;
+  for (int64_t d = 0; d < positions.size(1); ++d) result.push_back(select(positions, Dim(1), Size(d)));
+  return result;
+}
+
+}  // namespace
+
+const Op<Argument(const Tensor&, bool)> nonzero{
+    "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor",
+    R"(Positions of the elements that are not 0: [count, rank], int64, in row-major order; with as_tuple one tensor a dim.)",
+    [](const Tensor& self, bool as_tuple) {
+      if (!as_tuple) return Argument(nonzero_positions(self));
+      return Argument(columns_of(nonzero_positions(self.dim() == 0 ? reshape(self, Sizes{Size(1)}) : self)));
+    },
+    kDefaultForms, BodyKind::direct};
 const Op<Tensor(const Tensor&)> argwhere{"argwhere(Tensor self) -> Tensor", R"(nonzero.)", [](const Tensor& self) { return nonzero_positions(self); },
                                          kFunction | kMethod, BodyKind::direct};
 const Op<TensorList(const Tensor&)> nonzero_numpy{"nonzero_numpy|where(Tensor self) -> Tensor[]", R"(Positions of the elements that are not 0, one tensor a dim.)",
                                                   [](const Tensor& self) {
-                                                    Tensor positions = nonzero_positions(self.dim() == 0 ? reshape(self, Sizes{Size(1)}) : self);
-                                                    TensorList result;
-                                                    for (int64_t d = 0; d < positions.size(1); ++d) result.push_back(select(positions, Dim(1), Size(d)));
-                                                    return result;
+                                                    return columns_of(nonzero_positions(self.dim() == 0 ? reshape(self, Sizes{Size(1)}) : self));
                                                   },
                                                   kFunction, BodyKind::direct};
 const Op<Tensor(const Tensor&, const Tensor&)> masked_select{

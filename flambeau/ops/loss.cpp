@@ -81,16 +81,30 @@ Errors: RuntimeError for a negative beta.)",
       });
     },
     kFunction};
-const Op<Tensor(const Tensor&, const Tensor&, const std::string&, const Number&, std::optional<Tensor>)> huber_loss{
-    "nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
-    R"(d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2), reduced. Source: Huber, 1964.)",
+namespace {
+
+const Op<Tensor(const Tensor&, const Tensor&, const std::string&, const Number&, std::optional<Tensor>)> huber_step{
+    "_huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+    R"(huber_loss with a positive delta: d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2), reduced. Source: Huber, 1964.)",
     [](const Tensor& input, const Tensor& target, const std::string& reduction, const Number& delta, std::optional<Tensor> weight) {
       return pointwise_loss(input, target, weight, reduction_of(reduction, std::nullopt, std::nullopt), "huber_loss", [&](const Tensor& x, const Tensor& t) {
         Tensor d = prim::abs(prim::sub(x, t)), limit = like(d, delta), half = like(d, 0.5);
         return prim::select(prim::le(d, limit), prim::mul(half, squared(d)), prim::mul(limit, prim::sub(d, prim::mul(half, limit))));
       });
     },
-    kFunction};
+    0};
+
+}  // namespace
+
+const Op<Tensor(const Tensor&, const Tensor&, const std::string&, const Number&, std::optional<Tensor>)> huber_loss{
+    "nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+    R"(d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2), reduced. Source: Huber, 1964. Errors:
+RuntimeError for a delta that is not positive.)",
+    [](const Tensor& input, const Tensor& target, const std::string& reduction, const Number& delta, std::optional<Tensor> weight) {
+      check(delta.scalar().real() > 0, ErrorKind::runtime, "huber_loss does not support non-positive values for delta, got ", delta);
+      return huber_step(input, target, reduction, delta, weight);
+    },
+    kFunction, BodyKind::direct};
 const Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, Old, Old, const std::string&)> binary_cross_entropy{
     "nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     R"(-(t log(p) + (1 - t) log(1 - p)) of probabilities `input`, reduced; each logarithm is limited to -100 from below.

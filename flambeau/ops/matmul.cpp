@@ -1,5 +1,7 @@
 #include "flambeau/ops/matmul.h"
 
+#include <string_view>
+
 #include "flambeau/base/error.h"
 #include "flambeau/ops/typing.h"
 
@@ -39,7 +41,9 @@ Tensor product_2d(const Tensor& a, const Tensor& b, const char* name) {
 
 /// beta * input + alpha * product, rounded once; a beta of 0 ignores the input, NaN included.
 Tensor blended(const Tensor& input, const Tensor& product, const Number& beta, const Number& alpha, DType dtype, const char* name) {
-  check(is_inexact(dtype) || (category(alpha.dtype()) <= 1 && category(beta.dtype()) <= 1), ErrorKind::runtime, name,
+  // Products with a vector and batches convert the factors to the tensors' type, as the field does.
+  bool strict = std::string_view(name) == "addmm";
+  check(!strict || is_inexact(dtype) || (category(alpha.dtype()) <= 1 && category(beta.dtype()) <= 1), ErrorKind::runtime, name,
         ": For integral input tensors, argument alpha must not be a floating point number.");
   DType compute = compute_type(dtype);
   Sizes sizes = graph::sizes_of(product);
@@ -223,6 +227,6 @@ const Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>)> linear{
       }
       return to_dtype(r, input.dtype());
     },
-    kFunction};
+    kFunction | kOut};
 
 }  // namespace flambeau::ops

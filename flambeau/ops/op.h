@@ -33,6 +33,11 @@ struct Box<std::optional<T>> {
   }
 };
 template <>
+struct Box<Argument> {  // a result whose kind depends on the arguments
+  static Argument box(const Argument& v) { return v; }
+  static Argument unbox(Argument& a) { return a; }
+};
+template <>
 struct Box<double> {
   static Argument box(double v) { return Argument(Number(v)); }
 };

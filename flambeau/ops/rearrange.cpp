@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "flambeau/base/error.h"
+#include "flambeau/ops/copy.h"
+#include "flambeau/ops/indexing.h"
 #include "flambeau/ops/reduce.h"
 #include "flambeau/ops/typing.h"
 #include "flambeau/ops/view.h"
@@ -76,10 +78,11 @@ as one dim. Errors: RuntimeError where there are not as many shifts as dims.)",
         return prim::reshape(rolled(prim::reshape(self, {n}), shifts[0], 0), graph::sizes_of(self));
       }
       check(shifts.size() == dims.size(), ErrorKind::runtime, "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+      check(self.dim() > 0, ErrorKind::index, "roll: Dimension specified as ", dims[0], " but tensor has no dimensions");
       Tensor x = self;
       for (size_t i = 0; i < dims.size(); ++i) {
         int64_t d = wrap_dim(dims[i], self.dim(), "roll");
-        if (self.dim() > 0) x = rolled(x, shifts[i], d);
+        x = rolled(x, shifts[i], d);
       }
       return x;
     },
@@ -127,6 +130,44 @@ const Op<Tensor(const Tensor&, Size, std::optional<Dim>, std::optional<Size>)> r
       return prim::reshape(prim::broadcast(x, spread, from), sizes);
     },
     kFunction | kMethod};
+
+namespace {
+
+/// Position i repeated repeats[i] times: int64 [sum of repeats].
+Tensor repeated_positions(const Tensor& repeats) {
+  check(repeats.dim() <= 1, ErrorKind::runtime, "repeat_interleave: repeats must be 0-dim or 1-dim tensor");
+  check(repeats.dtype() == DType::int64 || repeats.dtype() == DType::int32, ErrorKind::runtime, "repeat_interleave: repeats has to be Long or Int tensor, got ", repeats.dtype());
+  Tensor counts = contiguous_copy(convert(repeats, DType::int64));
+  const auto* n = counts.data_as<int64_t>();
+  int64_t total = 0;
+  for (int64_t i = 0; i < counts.numel(); ++i) {
+    check(n[i] >= 0, ErrorKind::runtime, "repeats can not be negative, got ", n[i]);
+    total += n[i];
+  }
+  Tensor positions = empty_tensor({total}, DType::int64);
+  auto* out = positions.data_as<int64_t>();
+  for (int64_t i = 0; i < counts.numel(); ++i) out = std::fill_n(out, n[i], i);
+  return positions;
+}
+
+}  // namespace
+
+const Op<Tensor(const Tensor&, std::optional<Size>)> repeat_interleave_positions{
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", R"(Position i repeats[i] times.)",
+    [](const Tensor& repeats, std::optional<Size>) { return repeated_positions(repeats); }, kFunction | kMethod, BodyKind::direct};
+const Op<Tensor(const Tensor&, const Tensor&, std::optional<Dim>, std::optional<Size>)> repeat_interleave_tensor{
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+    R"(Position i of dim, or of the tensor seen as one dim, repeats[i] times. Errors: RuntimeError for as many repeats as there are not positions.)",
+    [](const Tensor& self, const Tensor& repeats, std::optional<Dim> dim, std::optional<Size>) {
+      Tensor x = dim && self.dim() > 0 ? self : reshape(self, Sizes{Size(-1)});
+      int64_t d = dim && self.dim() > 0 ? wrap_dim(*dim, self.dim(), "repeat_interleave") : 0;
+      Tensor counts = repeats;
+      if (repeats.numel() == 1) counts = expand(reshape(repeats, Sizes{Size(1)}), Sizes{Size(x.size(d))});
+      check(counts.numel() == x.size(d), ErrorKind::runtime, "repeats must have the same size as input along dim, but got repeats.size(0) = ", counts.numel(),
+            " and input.size(", d, ") = ", x.size(d));
+      return index_select(x, Dim(d), repeated_positions(counts));
+    },
+    kFunction | kMethod, BodyKind::direct};
 
 // Diagonals.
 

@@ -36,9 +36,15 @@ namespace {
 
 DType sum_type(DType t) { return t == DType::boolean || is_integer(t) ? DType::int64 : t; }
 
+Tensor truth(const Tensor& x) {
+  if (!is_complex(x.dtype())) return to_dtype(x, DType::boolean);
+  return prim::bit_or(prim::cast(prim::real(x), DType::boolean), prim::cast(prim::imag(x), DType::boolean));
+}
+
 /// Sums and products: integers in int64, half types in float32 with one rounding.
 Tensor accumulated(const Tensor& self, const std::vector<int64_t>& dims, bool keep, DType dtype, Monoid monoid) {
   Tensor x = to_dtype(to_dtype(self, dtype), compute_type(dtype));
+  if (dtype == DType::boolean) return reduce_keep(truth(self), dims, monoid == Monoid::product ? Monoid::all : Monoid::any, keep);
   if (is_complex(dtype) && monoid == Monoid::product) fail(ErrorKind::not_implemented, "prod: not implemented for complex tensors");
   return to_dtype(reduce_keep(x, dims, monoid, keep), dtype);
 }
@@ -105,11 +111,6 @@ Tensor position_of(const Tensor& self, std::optional<Dim> dim, bool keep, bool l
   }
   Tensor r = prim::reduce(x, every_dim(x), monoid);
   return keep ? keep_dims(r, every_dim(x), graph::sizes_of(self)) : r;
-}
-
-Tensor truth(const Tensor& x) {
-  if (!is_complex(x.dtype())) return to_dtype(x, DType::boolean);
-  return prim::bit_or(prim::cast(prim::real(x), DType::boolean), prim::cast(prim::imag(x), DType::boolean));
 }
 
 Tensor logical(const Tensor& self, const std::vector<int64_t>& dims, bool keep, Monoid monoid) {

@@ -28,7 +28,7 @@ Tensor linear_positions(const Tensor& x, const Tensor& index, int64_t dim) {
   Sizes sizes = graph::sizes_of(index);
   Tensor linear;
   for (int64_t d = 0; d < x.dim(); ++d) {
-    Tensor at = d == dim ? checked_index(index, x, d) : prim::iota(sizes, d);
+    Tensor at = d == dim ? checked_index(index, x, d, true) : prim::iota(sizes, d);
     linear = d == 0 ? at : prim::add(prim::mul(linear, expand_to(size_value(x, d), sizes)), at);
   }
   return linear;
@@ -90,7 +90,7 @@ const Op<Tensor(const Tensor&, Dim, const Tensor&, bool)> gather{
     R"(self[.., index[i, .., k], ..]: each element of the index is a position along dim, the other positions are its own.
 
 Shapes: index has the rank of self and is no larger except along dim; the result has the index's sizes. Dtypes: self any, index
-int64 or int32. Errors: RuntimeError for shapes that do not fit, IndexError for positions out of range.)",
+int64 or int32. Errors: RuntimeError for shapes that do not fit and positions out of range.)",
     [](const Tensor& self, Dim dim, const Tensor& index, bool) {
       int64_t d = wrap_dim(dim, self.dim(), "gather");
       for (Size s : graph::sizes_of(index)) {

@@ -96,8 +96,8 @@ const Softmax log_softmax{
 
 const Softmax softmin{"nn.functional.softmin.int(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", R"(softmax of -input.)",
                       [](const Tensor& input, Dim dim, std::optional<DType> dtype) {
-                        Prepared p = prepare(input, dim, dtype, "softmin");
-                        Tensor e = prim::exp(centered(prim::neg(p.x), p.dim));
+                        Prepared p = prepare(input.dtype() == DType::boolean ? input : to_dtype(neg(to_dtype(input, compute_type(input.dtype()))), input.dtype()), dim, dtype, "softmin");
+                        Tensor e = prim::exp(centered(p.x, p.dim));
                         Tensor total = reduce_keep(e, {p.dim}, Monoid::sum, true);
                         return finish(prim::div(e, expand_to(total, graph::sizes_of(e))), input, p.dtype);
                       },

@@ -1,4 +1,5 @@
 // Functions of one tensor, element by element.
+#include <cmath>
 #include <limits>
 
 #include "flambeau/base/error.h"
@@ -271,6 +272,19 @@ const Unary trunc{"trunc|fix(Tensor self) -> Tensor", R"(x without its fraction.
                   [](const Tensor& self) { return rounded(self, prim::trunc, "trunc"); }, kElementwiseForms};
 const Unary round{"round|special.round(Tensor self) -> Tensor", R"(Nearest integer, halves to even. Integers stay.)",
                   [](const Tensor& self) { return rounded(self, prim::round, "round"); }, kElementwiseForms};
+const Op<Tensor(const Tensor&, Dim)> round_decimals{
+    "round.decimals|special.round.decimals(Tensor self, *, int decimals) -> Tensor",
+    R"(Nearest multiple of 10^-decimals, halves to even; the scaling is in the tensor's type. Integers stay for decimals >= 0.)",
+    [](const Tensor& self, Dim decimals) {
+      if (decimals == 0) return rounded(self, prim::round, "round");
+      check(is_float(self.dtype()), ErrorKind::runtime, "round: decimals=", decimals.value, " is not implemented for ", self.dtype());
+      Tensor x = to_dtype(self, compute_type(self.dtype()));
+      Tensor scale = constant_like(x, std::pow(10.0, std::abs(decimals.value)));
+      Tensor scaled = decimals > 0 ? prim::mul(x, scale) : prim::div(x, scale);
+      Tensor whole = prim::round(scaled);
+      return to_dtype(decimals > 0 ? prim::div(whole, scale) : prim::mul(whole, scale), self.dtype());
+    },
+    kElementwiseForms};
 const Unary frac{"frac(Tensor self) -> Tensor", R"(x - trunc(x). Errors: RuntimeError for integers.)",
                  [](const Tensor& self) {
                    check(is_float(self.dtype()), ErrorKind::runtime, "frac: not implemented for ", self.dtype());

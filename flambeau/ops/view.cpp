@@ -110,6 +110,17 @@ Tensor squeezed(const Tensor& x, const std::vector<int64_t>& dims) {
   return result.same(x) && !x.traced() ? view_tensor(x, x.sizes(), x.strides(), x.offset()) : result;
 }
 
+/// The value of a 0-d integer tensor.
+int64_t item_of(const Tensor& t) {
+  switch (t.dtype()) {
+    case DType::uint8: return *t.data_as<uint8_t>();
+    case DType::int8: return *t.data_as<int8_t>();
+    case DType::int16: return *t.data_as<int16_t>();
+    case DType::int32: return *t.data_as<int32_t>();
+    default: return *t.data_as<int64_t>();
+  }
+}
+
 std::vector<int64_t> all_dims(int64_t rank) {
   std::vector<int64_t> dims;
   for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
@@ -285,6 +296,13 @@ const Op<Tensor(const Tensor&, Dim, Size, Size)> narrow{
     },
     kViewForms, BodyKind::direct};
 
+const Op<Tensor(const Tensor&, Dim, const Tensor&, Size)> narrow_tensor{
+    "narrow.Tensor(Tensor self, int dim, Tensor start, SymInt length) -> Tensor", R"(narrow whose start is a 0-d integer tensor, which is read.)",
+    [](const Tensor& self, Dim dim, const Tensor& start, Size length) {
+      check(start.dim() == 0 && is_integer(start.dtype()), ErrorKind::runtime, "narrow: start must be a 0-dim integral Tensor.");
+      return narrow(self, dim, Size(item_of(start)), length);
+    },
+    kViewForms, BodyKind::direct};
 const Op<Tensor(const Tensor&, Dim, Dim)> flatten{
     "flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", R"(The dims from start_dim to end_dim as one.)",
     [](const Tensor& self, Dim start, Dim end) {
@@ -354,6 +372,11 @@ const Op<Tensor(const Tensor&, const DimList&, const DimList&)> movedim{
       return permute(self, order);
     },
     kViewForms, BodyKind::direct};
+const Op<Tensor(const Tensor&, Dim, Dim)> movedim_int{"movedim.int|moveaxis.int(Tensor self, int source, int destination) -> Tensor", R"(One dim moved to a new place.)",
+                                                      [](const Tensor& self, Dim source, Dim destination) {
+                                                        return movedim(self, DimList{source.value}, DimList{destination.value});
+                                                      },
+                                                      kViewForms, BodyKind::direct};
 
 // Lists of views.
 

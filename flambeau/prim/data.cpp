@@ -2,7 +2,7 @@
 // that are data (take, put).
 //
 // Attributes: constant ints = {real bits, imaginary bits} of doubles or {integer}, dtype, sizes; iota
-// ints = {dim}, sizes; random_bits ints = {word}, sizes; take ints = {dim}; put ints = {dim, Combine}.
+// ints = {dim}, sizes; random_bits ints = {word}, sizes; take ints = {dim} or {dim, 1 for runtime errors}; put ints = {dim, Combine}.
 #include <bit>
 
 #include "flambeau/base/error.h"
@@ -156,6 +156,11 @@ Tensor random_bits(const Tensor& seed, const Tensor& offset, const Sizes& sizes,
 }
 
 Tensor take(const Tensor& x, const Tensor& index, int64_t dim) { return apply_one(kTake, {x, index}, {.ints = {dim}}); }
+
+Tensor check_index(const Tensor& index, Size size, bool runtime_error) {
+  // Reading number i at position i changes nothing but reports a position out of range.
+  return apply_one(kTake, {iota({size}, 0), index}, {.ints = {0, runtime_error ? 1 : 0}});
+}
 
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& src, int64_t dim, Combine combine) {
   return apply_one(kPut, {x, index, src}, {.ints = {dim, static_cast<int64_t>(combine)}});

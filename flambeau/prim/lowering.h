@@ -10,7 +10,7 @@
 namespace flambeau::prim {
 
 /// What a kernel can report about values; zero means nothing went wrong.
-enum class KernelError : int64_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_exponent = 3 };
+enum class KernelError : int64_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_exponent = 3, position_out_of_range = 4 };
 
 struct Lowering {
   loop::Builder& b;

@@ -93,6 +93,8 @@ Tensor concat(const std::vector<Tensor>& xs, int64_t dim);
 // Positions as data. `index` is int64, 0 <= index < size, else an error word.
 /// x[..., index, ...] along `dim`: the sizes of index take the place of the dim.
 Tensor take(const Tensor& x, const Tensor& index, int64_t dim);
+/// index itself, with an error word where it is not below `size`; `runtime_error`: reported as that, not as an index error.
+Tensor check_index(const Tensor& index, Size size, bool runtime_error);
 enum class Combine : int64_t { set, add, multiply, maximum, minimum };
 /// x with the positions that `take` would read combined with src, in ascending order of src.
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& src, int64_t dim, Combine combine);

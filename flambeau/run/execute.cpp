@@ -379,6 +379,8 @@ class Run {
         case prim::KernelError::division_by_zero: fail(ErrorKind::runtime, text(program_.name(), ": ZeroDivisionError: integer division by zero"));
         case prim::KernelError::index_out_of_range:
           fail(ErrorKind::index, text(program_.name(), ": index ", detail, " is out of bounds for a dimension with size ", limit));
+        case prim::KernelError::position_out_of_range:
+          fail(ErrorKind::runtime, text(program_.name(), ": index ", detail, " is out of bounds for a dimension with size ", limit));
         default: fail(ErrorKind::runtime, text(program_.name(), ": Integers to negative integer powers are not allowed."));
       }
     }
