@@ -282,6 +282,18 @@ Prepared prepare(const Operator& op, const std::vector<Argument>& arguments) {
   return p;
 }
 
+/// A tensor with the sizes and dtype of `t` and no memory.
+Tensor shape_of(const Tensor& t) {
+  auto* impl = new TensorImpl;
+  Tensor shape(impl);
+  impl->sizes = t.sizes();
+  impl->strides = t.strides();
+  impl->dtype = t.dtype();
+  impl->device = t.device();
+  impl->refresh();
+  return shape;
+}
+
 Argument package(const ResultKind& kind, std::vector<Tensor> results) {
   if (!kind.list) return Argument(std::move(results[0]));
   return Argument(TensorList(std::move(results)));
@@ -320,7 +332,16 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
     if (run::recorder() && !view.same(base)) {
       Prepared p;
       flatten(op, given, p.operands, p.sizes);
-      auto program = [&op, given, operands = p.operands, sizes = p.sizes] { return programs().find(op, given, operands, sizes).program; };
+      // The program is found by structure: what finds it must not keep the base alive, which may come to keep it.
+      std::vector<Argument> structure = given;
+      std::vector<Operand> shapes = p.operands;
+      for (Argument& a : structure) {
+        if (auto* t = std::get_if<Tensor>(&a); t && t->defined()) *t = shape_of(*t);
+      }
+      for (Operand& o : shapes) {
+        if (auto* t = std::get_if<Tensor>(&o)) *t = shape_of(*t);
+      }
+      auto program = [&op, structure, shapes, sizes = p.sizes] { return programs().find(op, structure, shapes, sizes).program; };
       run::recorder()->record_view(base, view, program, p.operands, p.sizes);
     }
     return result;

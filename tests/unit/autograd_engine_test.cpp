@@ -376,13 +376,13 @@ TEST(AutogradEngine, SecondDerivatives) {
 
 TEST(AutogradEngine, ResultsWithoutADerivative) {
   Tensor x = leaf({1.5, 2.5});
-  // A step function has the derivative zero; a constant of the same sizes has no history.
+  // A step function has the derivative zero, and so has a fill, whatever was there.
   Tensor y = call("floor", {x}, [](const auto& in) { return prim::barrier(in[0]); });
   EXPECT_TRUE(y.requires_grad());
   autograd::backward({sum(y)}, {}, false, false);
   EXPECT_EQ(values(autograd::grad(x)), (V{0, 0}));
-  Tensor z = call("zeros_like", {x}, [](const auto& in) { return prim::zeros_like(in[0]); });
-  EXPECT_FALSE(z.requires_grad());
+  Tensor z = call("zero", {x}, [](const auto& in) { return prim::zeros_like(in[0]); });
+  EXPECT_TRUE(z.requires_grad());
 }
 
 TEST(AutogradEngine, SecondDerivativesOfKeptValues) {
