@@ -67,7 +67,7 @@ class Operator:
 
 def operators():
     table = []
-    for text, forms in _C._operator_schemas():
+    for text, forms, _ in _C._operator_schemas():
         name = text.split("(")[0]
         if LEFT_OUT.search(name) or "-> Tensor" not in text:
             continue

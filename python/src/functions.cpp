@@ -41,11 +41,11 @@ PyObject* set_threads(PyObject*, PyObject* value) {
   });
 }
 
-/// (schema, forms) of every operator, for programs that go over the table.
+/// (schema, forms, documentation) of every operator, for programs that go over the table.
 PyObject* operator_schemas(PyObject*, PyObject*) {
   return guarded([] {
     Object list = checked(PyList_New(0));
-    for (const Operator* op : all_operators()) check_status(PyList_Append(list.get(), checked(Py_BuildValue("(si)", op->schema_text, op->forms())).get()));
+    for (const Operator* op : all_operators()) check_status(PyList_Append(list.get(), checked(Py_BuildValue("(sis)", op->schema_text, op->forms(), op->doc())).get()));
     return list.release();
   });
 }
