@@ -199,6 +199,13 @@ POLYNOMIALS = {
     "kExp": ("exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/2", "d", lambda: fit(
         lambda r: (mp.exp(r) - 1 - r) / r**2, "-0.34662", "0.34662", 10,
         lambda r: r**2 / mp.exp(r))),
+    "kExpSingle": ("exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/2, for float32", "f", lambda: fit(
+        lambda r: (mp.exp(r) - 1 - r) / r**2, "-0.34662", "0.34662", 5,
+        lambda r: r**2 / mp.exp(r), kind="f")),
+    "kErfSingle": ("erf(x) = x + x P(z), z = x^2, |x| <= 0.92, for float32", "f", lambda: fit(
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 0, "0.8465", 7, lambda z: 1, kind="f")),
+    "kErfTailSingle": ("erfc(x) = exp(-P(x)), 0.92 <= x <= 4, for float32", "f", lambda: fit(
+        lambda x: -mp.log(mp.erfc(x)), "0.919", "4", 7, lambda x: mp.erfc(x), kind="f")),
     "kExp2": ("2^r = 1 + r P(r), |r| <= 1/2; the rest of the first coefficient is kExp2FirstLow", "d",
               lambda: fit(lambda r: (mp.mpf(2)**r - 1) / r, "-0.50001", "0.50001", 12,
                           lambda r: r / mp.mpf(2)**r, fixed=[LN2])),

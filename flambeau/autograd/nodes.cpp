@@ -53,7 +53,7 @@ bool only_passes(const graph::Graph& backward) {
 std::string node_name(const std::string& operator_name) {
   std::string result;
   bool upper = true;
-  for (char c : operator_name.substr(0, operator_name.find('.'))) {
+  for (char c : operator_name.substr(operator_name.rfind('.') + 1)) {
     if (c == '_') {
       upper = true;
       continue;

@@ -10,6 +10,24 @@ inline constexpr double kExp[] = {
     0x1.28ad5d0c970acp-22, 0x1.ad9d3c102a871p-26,
 };
 
+// exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/2, for float32; error 2^-28.3.
+inline constexpr float kExpSingle[] = {
+    0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aap-5f, 0x1.12396ep-7f,
+    0x1.6a5242p-10f,
+};
+
+// erf(x) = x + x P(z), z = x^2, |x| <= 0.92, for float32; error 2^-29.9.
+inline constexpr float kErfSingle[] = {
+    0x1.06eba8p-3f, -0x1.812740p-2f, 0x1.ce2d60p-4f, -0x1.b8007ep-6f,
+    0x1.54423cp-8f, -0x1.a5b788p-11f, 0x1.4e3670p-14f,
+};
+
+// erfc(x) = exp(-P(x)), 0.92 <= x <= 4, for float32; error 2^-29.3.
+inline constexpr float kErfTailSingle[] = {
+    0x1.af7b94p-13f, 0x1.20ac86p+0f, 0x1.46469ap-1f, 0x1.a96cbep-4f,
+    -0x1.6b9c78p-6f, 0x1.8dbc4ep-9f, -0x1.98fe50p-13f,
+};
+
 // 2^r = 1 + r P(r), |r| <= 1/2; the rest of the first coefficient is kExp2FirstLow; error 2^-59.7.
 inline constexpr double kExp2[] = {
     0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a1d5p-5, 0x1.3b2ab6fba519fp-7,

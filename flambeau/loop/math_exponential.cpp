@@ -92,7 +92,27 @@ Exponential exp_of(Pair x) {
   return {{sum.high, fma(square, polynomial(r, kExp), r_low) + sum.low}, m.k.value};
 }
 
-Value exp(Builder& b, Value x) { return in_double(b, x, exp_double); }
+// The same in float32. 1 + r is a sum of two, so that the last addition alone rounds near an ulp.
+Term exp_single(Pair x) {
+  constexpr double kHigh = 0x1.62e4p-1, kLow = 0x1.7f7d1cp-20;  // 17 bits, so that k times it is exact
+  const Term bounded = at_least(at_most(x.high, 90.0), -110.0);
+  const Rounded k = nearest(bounded * kLog2E);
+  const Term first = fma(-k.value, kHigh, bounded);
+  const Term second = fma(-k.value, kLow, x.low);
+  const Term r = first + second;
+  const Term r_low = second - (r - first);
+  const Term sum = r + 1.0;
+  const Term rest = fma(r * r, polynomial(r, kExpSingle), (r - (sum - 1.0)) + r_low);
+  return scale(sum + rest, k.value);
+}
+
+Value exp(Builder& b, Value x) {
+  if (b.type(x).scalar == Scalar::f32) {
+    const Term t{&b, x};
+    return exp_single({t, t.real(0.0)}).value;
+  }
+  return in_double(b, x, exp_double);
+}
 Value exp2(Builder& b, Value x) { return in_double(b, x, exp2_double); }
 Value expm1(Builder& b, Value x) { return in_double(b, x, expm1_double); }
 

@@ -138,6 +138,9 @@ Term power_of_two(Term bits);
 /// denormal. n is given as the float.
 Term scale(Term x, Term n);
 
+/// exp(x.high + x.low) in float32 arithmetic, to less than one ulp; infinities and NaN as they should be.
+Term exp_single(Pair x);
+
 /// Computes in float64 what `f` says; float32 operands are widened and the result rounded.
 template <class F>
 Value in_double(Builder& b, Value x, F f) {
