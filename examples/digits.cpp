@@ -1,4 +1,5 @@
-// Trains a two-layer perceptron on handwritten digits through the C++ API; tools/fetch_mnist.py fetches them.
+// Trains a two-layer perceptron on handwritten digits through the C++ API; tools/fetch_mnist.py
+// fetches them.
 //
 //   example_digits .data/mnist.npz WEIGHTS.safetensors
 #include <flambeau/flambeau.h>
@@ -27,7 +28,9 @@ struct Perceptron {
     bias2 = uniform({10}, two);
   }
   fl::TensorList parameters() const { return {weight1, bias1, weight2, bias2}; }
-  fl::Tensor operator()(const fl::Tensor& images) const { return fl::linear(fl::relu(fl::linear(images, weight1, bias1)), weight2, bias2); }
+  fl::Tensor operator()(const fl::Tensor& images) const {
+    return fl::linear(fl::relu(fl::linear(images, weight1, bias1)), weight2, bias2);
+  }
 };
 
 fl::TensorList zeros_like(const fl::TensorList& list) {
@@ -42,7 +45,8 @@ fl::TensorList zeros_like(const fl::TensorList& list) {
 double accuracy(const Perceptron& model, const fl::Tensor& images, const fl::Tensor& labels) {
   fl::Tensor answers = fl::argmax(model(images), fl::Dim(1));
   int64_t right = 0;
-  for (int64_t i = 0; i < labels.numel(); ++i) right += answers.data_as<int64_t>()[i] == labels.data_as<int64_t>()[i];
+  for (int64_t i = 0; i < labels.numel(); ++i)
+    right += answers.data_as<int64_t>()[i] == labels.data_as<int64_t>()[i];
   return static_cast<double>(right) / static_cast<double>(labels.numel());
 }
 
@@ -59,22 +63,26 @@ int main(int argc, char** argv) {
   const fl::Tensor &images = digits.at("train_images"), &labels = digits.at("train_labels");
 
   Perceptron model;
-  fl::TensorList parameters = model.parameters(), first = zeros_like(parameters), second = zeros_like(parameters), steps;
-  for (size_t i = 0; i < parameters.size(); ++i) steps.push_back(fl::full(fl::Sizes{}, fl::Number(0.0), fl::DType::float32));
+  fl::TensorList parameters = model.parameters(), first = zeros_like(parameters),
+                 second = zeros_like(parameters), steps;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    steps.push_back(fl::full(fl::Sizes{}, fl::Number(0.0), fl::DType::float32));
   const int64_t batch = 128, batches = images.size(0) / batch;
   for (int epoch = 1; epoch <= 4; ++epoch) {
     fl::Tensor order = fl::randperm(fl::Size(images.size(0)));
     double loss_sum = 0;
     for (int64_t b = 0; b < batches; ++b) {
       fl::Tensor chosen = fl::ops::narrow(order, fl::Dim(0), fl::Size(b * batch), fl::Size(batch));
-      fl::Tensor loss = fl::cross_entropy(model(fl::index_select(images, fl::Dim(0), chosen)), fl::index_select(labels, fl::Dim(0), chosen));
+      fl::Tensor loss = fl::cross_entropy(model(fl::index_select(images, fl::Dim(0), chosen)),
+                                          fl::index_select(labels, fl::Dim(0), chosen));
       fl::autograd::backward({loss}, {fl::Tensor()}, false, false);
       fl::TensorList gradients;
       for (const fl::Tensor& p : parameters) {
         gradients.push_back(fl::autograd::grad(p));
         fl::autograd::set_grad(p, fl::Tensor());
       }
-      fl::ops::fused_adamw(parameters, gradients, first, second, fl::TensorList(), steps, 2e-3, 0.9, 0.999, 0.01, 1e-8, false, false);
+      fl::ops::fused_adamw(parameters, gradients, first, second, fl::TensorList(), steps, 2e-3, 0.9,
+                           0.999, 0.01, 1e-8, false, false);
       loss_sum += fl::item(loss).real();
     }
     std::printf("epoch %d  loss %.4f\n", epoch, loss_sum / static_cast<double>(batches));

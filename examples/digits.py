@@ -9,8 +9,9 @@ import pathlib
 import sys
 import time
 
-import flambeau as torch
 from digit_grid import draw_grid
+
+import flambeau as torch
 from flambeau import nn
 from flambeau.io import load_npz, load_safetensors, save_png, save_safetensors
 from flambeau.utils.data import DataLoader, TensorDataset

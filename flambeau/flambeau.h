@@ -9,8 +9,8 @@
 //   fl::autograd::backward({fl::sum(y * y)});
 //   std::cout << fl::to_string(fl::autograd::grad(w)) << "\n";
 //
-// Operators are function objects whose omitted trailing arguments come from their schemas; those without a
-// header of their own are called by name with `run/operator.h`.
+// Operators are function objects whose omitted trailing arguments come from their schemas; those
+// without a header of their own are called by name with `run/operator.h`.
 #pragma once
 
 #include <string>

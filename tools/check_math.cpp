@@ -73,8 +73,7 @@ Worst check_double(const Unary& f, uint64_t blocks) {
         const uint64_t bits = random();
         const auto exponent = static_cast<int>(random() % 24) - 16;
         const double unit = std::bit_cast<double>((bits >> 12) | 0x3ff0000000000000);
-        x[i] = i % 2 ? std::bit_cast<double>(bits)
-                     : std::ldexp(bits & 1 ? -unit : unit, exponent);
+        x[i] = i % 2 ? std::bit_cast<double>(bits) : std::ldexp(bits & 1 ? -unit : unit, exponent);
       }
       evaluate(x, out);
       for (size_t i = 0; i < kBlock; ++i) {

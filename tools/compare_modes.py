@@ -2,10 +2,10 @@
 
 usage: compare_modes.py [--seconds S] [--seed N] [--programs N]
 
-A program is a list of operator calls over a few tensors: sizes 0 and 1, several dtypes, views, writes
-in place, gradients. It runs immediately with 2 threads, with 1, deferred, with operands that lie in
-memory in another order, and with other vector widths; all tensors and gradients are compared byte by
-byte (a NaN equals a NaN, -0 differs from +0). An error must be the same error in every way of running.
+A program is a list of operator calls over a few tensors: sizes 0 and 1, several dtypes, views,
+writes in place, gradients. It runs immediately with 2 threads, with 1, deferred, with operands that
+lie in memory in another order, and with other vector widths; all tensors and gradients are compared
+byte by byte (a NaN equals a NaN, -0 differs from +0). An error must be the same in every way.
 On a difference the program is made as short as possible and printed.
 """
 
@@ -23,7 +23,9 @@ DTYPES = (*FLOATS, torch.int64, torch.int32, torch.uint8, torch.bool, torch.comp
 SIZES = (0, 1, 1, 2, 3, 4, 7, 8, 9, 17, 33, 65, 130)
 # What depends on memory that is not initialised, or gives no tensor.
 LEFT_OUT = re.compile(r"^(_|empty|new_empty|item|is_|set_|to\b)|_like_op")
-ARGUMENT = re.compile(r"\s*(?P<type>[A-Za-z]+(?:\(\w!?\))?(?:\[\d*\])?\??(?:\[\d*\])?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$")
+ARGUMENT = re.compile(
+    r"\s*(?P<type>[A-Za-z]+(?:\(\w!?\))?(?:\[\d*\])?\??(?:\[\d*\])?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$"
+)
 
 
 class Operator:
@@ -98,7 +100,12 @@ MAKERS = {
     "SymInt[]": lambda rng: [rng.choice([1, 2, 3, -1]) for _ in range(rng.randint(1, 3))],
     "bool": lambda rng: rng.random() < 0.5,
 }
-OPTIONAL = {"Scalar": number, "int": MAKERS["int"], "bool": MAKERS["bool"], "float": MAKERS["float"]}
+OPTIONAL = {
+    "Scalar": number,
+    "int": MAKERS["int"],
+    "bool": MAKERS["bool"],
+    "float": MAKERS["float"],
+}
 
 
 FUSED = "deferred and fused"
@@ -132,7 +139,11 @@ class Step:
             kind, content = argument
             if kind == "variable":
                 return f"v{content}"
-            return "[" + ", ".join(f"v{i}" for i in content) + "]" if kind == "variables" else repr(content)
+            return (
+                "[" + ", ".join(f"v{i}" for i in content) + "]"
+                if kind == "variables"
+                else repr(content)
+            )
 
         arguments = [shown(a) for a in self.positional]
         arguments += [f"{name}={shown(a)}" for name, a in self.named.items()]
@@ -148,8 +159,10 @@ class Program:
     def layout_matters(self):
         """Whether the program means something else when operands lie in another order."""
         names = {step.operator.path()[-1] for step in self.steps}
-        return any(step.inplace for step in self.steps) and bool(names & SOMETIMES_VIEWS) or bool(
-            names & {"view", "contiguous"}
+        return (
+            any(step.inplace for step in self.steps)
+            and bool(names & SOMETIMES_VIEWS)
+            or bool(names & {"view", "contiguous"})
         )
 
     def __str__(self):
@@ -327,7 +340,9 @@ def difference(program):
             continue
         for what, a, b in zip(("errors", "values", "gradients"), expected, found):
             if a != b:
-                index = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+                index = next(
+                    (i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b))
+                )
                 return name, f"{what} differ at {index}"
     return None
 
@@ -341,7 +356,11 @@ def shortened(program, way):
 
         def uses(argument, place=place):
             kind, value = argument
-            return value >= place if kind == "variable" else kind == "variables" and max(value) >= place
+            return (
+                value >= place
+                if kind == "variable"
+                else kind == "variables" and max(value) >= place
+            )
 
         if any(uses(a) for s in later for a in (*s.positional, *s.named.values())):
             continue
@@ -376,7 +395,10 @@ def main():
         good += sum(o == "ok" for o in outcome[: len(program.steps)])
         count += 1
     seconds = time.monotonic() - start
-    print(f"{count} programs of {calls} calls ({good} without an error) are equal in {len(list(ways())) + 1} ways, {seconds:.0f} s")
+    print(
+        f"{count} programs of {calls} calls ({good} without an error) are equal in "
+        f"{len(list(ways())) + 1} ways, {seconds:.0f} s"
+    )
     return 0
 
 

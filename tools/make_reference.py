@@ -49,7 +49,9 @@ class Signature:
         arguments, _, result = rest.rpartition(") -> ")
         self.arguments = [a.strip() for a in re.split(r",(?![^\[]*\])", arguments) if a.strip()]
         lists = result.startswith("(") or result.endswith("[]")
-        self.result = "tuple[Tensor, ...]" if lists else "Tensor" if result.startswith("Tensor") else "Any"
+        self.result = (
+            "tuple[Tensor, ...]" if lists else "Tensor" if result.startswith("Tensor") else "Any"
+        )
 
     def parameters(self, form):
         """The text between the parentheses of `def`."""
@@ -88,7 +90,9 @@ def definitions(signatures, indent, form, inplace=False):
         for signature in overloads:
             if len(overloads) > 1:
                 lines.append(f"{indent}@overload")
-            lines.append(f"{indent}def {spelled}({signature.parameters(form)}) -> {signature.result}: ...")
+            lines.append(
+                f"{indent}def {spelled}({signature.parameters(form)}) -> {signature.result}: ..."
+            )
     return lines
 
 
@@ -136,7 +140,12 @@ def pages(signatures):
         for name in sorted(listed):
             lines.append(f"## {name}")
             for signature in listed[name]:
-                kinds = [("function", FUNCTION), ("method", METHOD), ("in place", INPLACE), ("out=", OUT)]
+                kinds = [
+                    ("function", FUNCTION),
+                    ("method", METHOD),
+                    ("in place", INPLACE),
+                    ("out=", OUT),
+                ]
                 shown = ", ".join(text for text, form in kinds if signature.forms & form)
                 lines += [f"`{signature.schema}` ({shown})", "", signature.doc.strip(), ""]
         yield title, "\n".join(lines)

@@ -1,5 +1,5 @@
-"""Runs every test of the release build: C++ (ctest), then Python, layering and values (pytest), then
-a minute of random programs that must give the same bits in every way of running.
+"""Runs every test of the release build: C++ (ctest), then Python, layering and values (pytest),
+then a minute of random programs that must give the same bits in every way of running.
 
 Prints the counts, the number of kernels compiled and the seconds. The kernel cache is a new, empty
 folder, so that what is compiled is what the tests need.

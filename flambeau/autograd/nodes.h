@@ -52,7 +52,7 @@ class DerivativeNode final : public Node {
   std::vector<ResultType> more_types_;
   std::mutex mutex_;  // of what is saved: backward passes of several threads may meet here
   bool released_ = false;
-  std::vector<Saved> saved_;    // by source that is no cotangent
+  std::vector<Saved> saved_;  // by source that is no cotangent
   Dims sizes_;                // by derivative->sizes
   // Only where values inside the program are kept: a second derivative runs the program again to
   // get their history.

@@ -36,13 +36,15 @@ class Error : public std::exception {
 /// Throws Error(kind) with the concatenated parts unless `ok`. Parts are formatted only on failure.
 template <class... Parts>
 void check(bool ok, ErrorKind kind, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(kind, text(parts...));
+  if (!ok) [[unlikely]]
+    fail(kind, text(parts...));
 }
 
 /// A condition that only a defect of the library can break.
 template <class... Parts>
 void internal_check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(ErrorKind::internal, text("internal error: ", parts...));
+  if (!ok) [[unlikely]]
+    fail(ErrorKind::internal, text("internal error: ", parts...));
 }
 
 }  // namespace flambeau

@@ -16,7 +16,9 @@ using loop::Entry;
 class Code {
  public:
   virtual ~Code() = default;
-  const std::vector<Entry>& entries() const { return entries_; }  // in the order of the module's functions
+  const std::vector<Entry>& entries() const {
+    return entries_;
+  }  // in the order of the module's functions
 
  protected:
   std::vector<Entry> entries_;
@@ -40,15 +42,16 @@ void set_target(const Target& target);
 std::shared_ptr<const Code> compile(const loop::Module& module);
 
 struct CacheStatistics {
-  int64_t compiled = 0;     ///< modules compiled by this process
-  double seconds = 0;       ///< spent compiling
+  int64_t compiled = 0;  ///< modules compiled by this process
+  double seconds = 0;    ///< spent compiling
   int64_t memory_hits = 0;
   int64_t disk_hits = 0;
 };
 CacheStatistics cache_statistics();
 
 /// Plain C++ (GCC and clang vector extensions) with the same meaning: one `extern "C"` function of
-/// type Entry per function of the module. Compile with -std=c++20 -O1 -ffp-contract=off -march=x86-64-v3.
+/// type Entry per function of the module. Compile with -std=c++20 -O1 -ffp-contract=off
+/// -march=x86-64-v3.
 std::string print_source(const loop::Module& module);
 
 }  // namespace flambeau::emit

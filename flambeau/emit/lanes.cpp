@@ -19,10 +19,14 @@ void move_lanes(char* to, const char* from, const int64_t* index, uint64_t mask)
 template <bool kStore>
 void move_lanes(char* to, const char* from, const int64_t* index, uint64_t mask, int64_t bytes) {
   switch (bytes) {
-    case 1: return move_lanes<1, kStore>(to, from, index, mask);
-    case 2: return move_lanes<2, kStore>(to, from, index, mask);
-    case 4: return move_lanes<4, kStore>(to, from, index, mask);
-    default: return move_lanes<8, kStore>(to, from, index, mask);
+    case 1:
+      return move_lanes<1, kStore>(to, from, index, mask);
+    case 2:
+      return move_lanes<2, kStore>(to, from, index, mask);
+    case 4:
+      return move_lanes<4, kStore>(to, from, index, mask);
+    default:
+      return move_lanes<8, kStore>(to, from, index, mask);
   }
 }
 

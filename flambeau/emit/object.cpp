@@ -192,8 +192,12 @@ class Linker {
       const int64_t absolute = reinterpret_cast<int64_t>(to) + r.r_addend;
       const int64_t relative = absolute - reinterpret_cast<int64_t>(at);
       switch (kind) {
-        case R_X86_64_64: std::memcpy(at, &absolute, 8); break;
-        case R_X86_64_PC64: std::memcpy(at, &relative, 8); break;
+        case R_X86_64_64:
+          std::memcpy(at, &absolute, 8);
+          break;
+        case R_X86_64_PC64:
+          std::memcpy(at, &relative, 8);
+          break;
         case R_X86_64_PC32:
         case R_X86_64_PLT32:
         case R_X86_64_GOTPCREL:

@@ -28,8 +28,8 @@ struct Attributes {
 struct Value {
   DType dtype;
   Shape shape;
-  int32_t node = -1;    // the node that computes it, -1 for an input
-  int32_t output = 0;   // which of the node's outputs it is
+  int32_t node = -1;   // the node that computes it, -1 for an input
+  int32_t output = 0;  // which of the node's outputs it is
 };
 
 struct Node {
@@ -69,7 +69,7 @@ struct Input {
 class Graph {
  public:
   std::vector<Value> values;
-  std::vector<Node> nodes;       // in an order in which operands come first
+  std::vector<Node> nodes;  // in an order in which operands come first
   std::vector<Input> inputs;
   std::vector<ValueId> outputs;
   SizeTable sizes;
@@ -96,14 +96,15 @@ Graph parse(std::string_view text);
 /// the primitives' rules, or ids are out of range.
 void verify(const Graph& graph);
 
-/// Bit-exact rewrites: makes sizes that must be equal one, removes nodes whose results are not used, merges equal nodes, drops casts
-/// to the same type and index maps that change nothing.
+/// Bit-exact rewrites: makes sizes that must be equal one, removes nodes whose results are not
+/// used, merges equal nodes, drops casts to the same type and index maps that change nothing.
 Graph simplify(const Graph& graph);
 
 /// Copies the nodes of `source` to `target`: input i becomes value `operands[i]`, the input sizes
 /// follow from the operands' shapes and from `size_arguments` (by number). Returns the values that
 /// stand for all values of `source`.
-std::vector<ValueId> inline_graph(Graph& target, const Graph& source, const std::vector<ValueId>& operands,
+std::vector<ValueId> inline_graph(Graph& target, const Graph& source,
+                                  const std::vector<ValueId>& operands,
                                   const std::vector<SizeId>& size_arguments);
 
 }  // namespace flambeau::graph

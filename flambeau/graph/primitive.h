@@ -28,9 +28,9 @@ struct Application {
 /// What happens along a dim of an operand. Batching and sharding derive from these.
 struct Factor {
   enum class Kind : uint8_t {
-    mapped,    // the same position of every operand and result that has the factor
-    reduced,   // combined by a monoid; no result has it
-    whole,     // the primitive needs the whole extent
+    mapped,   // the same position of every operand and result that has the factor
+    reduced,  // combined by a monoid; no result has it
+    whole,    // the primitive needs the whole extent
   };
   Kind kind;
   std::vector<int32_t> input_dims;   // by operand: its dim with this factor, -1 if it has none
@@ -40,22 +40,33 @@ struct Factor {
 using ResultTypes = std::vector<std::pair<DType, Shape>>;
 
 enum class PrimitiveKind : uint8_t {
-  elementwise,   // all operands and the result have one shape
-  barrier,       // the identity, with no derivative
-  constant, iota, random,                        // made from nothing or from numbers
-  broadcast, permute, reshape, slice, pad, reverse, concat,  // index maps
-  take, put,     // read and write at positions given by an index tensor
-  reduce, scan,
-  dot,           // [batch, m, k] x [batch, k, n] -> [batch, m, n]
+  elementwise,  // all operands and the result have one shape
+  barrier,      // the identity, with no derivative
+  constant,
+  iota,
+  random,  // made from nothing or from numbers
+  broadcast,
+  permute,
+  reshape,
+  slice,
+  pad,
+  reverse,
+  concat,  // index maps
+  take,
+  put,  // read and write at positions given by an index tensor
+  reduce,
+  scan,
+  dot,  // [batch, m, k] x [batch, k, n] -> [batch, m, n]
 };
 
 struct Definition {
   const char* name;
   PrimitiveKind kind;
   /// Result types; throws an internal Error naming the primitive when operands do not fit.
-  ResultTypes (*infer)(Graph&, const Primitive&, const std::vector<ValueId>& operands, const Attributes&) = nullptr;
-  /// Cotangents of the operands from those of the results (undefined where there is none: integers, or
-  /// no influence).
+  ResultTypes (*infer)(Graph&, const Primitive&, const std::vector<ValueId>& operands,
+                       const Attributes&) = nullptr;
+  /// Cotangents of the operands from those of the results (undefined where there is none: integers,
+  /// or no influence).
   std::vector<Tensor> (*vjp)(const Application&, const std::vector<Tensor>& cotangents) = nullptr;
   /// Tangents of the results from those of the operands (undefined: zero).
   std::vector<Tensor> (*jvp)(const Application&, const std::vector<Tensor>& tangents) = nullptr;
@@ -80,8 +91,10 @@ const Primitive* find_primitive(std::string_view name);
 std::vector<const Primitive*> all_primitives();
 
 /// Applies a primitive in the current trace.
-std::vector<Tensor> apply(const Primitive& primitive, const std::vector<Tensor>& operands, Attributes attributes = {});
-inline Tensor apply_one(const Primitive& primitive, const std::vector<Tensor>& operands, Attributes attributes = {}) {
+std::vector<Tensor> apply(const Primitive& primitive, const std::vector<Tensor>& operands,
+                          Attributes attributes = {});
+inline Tensor apply_one(const Primitive& primitive, const std::vector<Tensor>& operands,
+                        Attributes attributes = {}) {
   return apply(primitive, operands, std::move(attributes))[0];
 }
 

@@ -8,8 +8,10 @@ namespace flambeau::graph {
 
 int64_t apply(SizeOp op, int64_t a, int64_t b) {
   switch (op) {
-    case SizeOp::add: return a + b;
-    case SizeOp::sub: return a - b;
+    case SizeOp::add:
+      return a + b;
+    case SizeOp::sub:
+      return a - b;
     case SizeOp::mul: {
       // An overflow saturates: the product is then rejected where memory is asked for.
       int64_t result;
@@ -20,10 +22,14 @@ int64_t apply(SizeOp op, int64_t a, int64_t b) {
       int64_t q = a / b;
       return q - ((a % b != 0) && ((a < 0) != (b < 0)));
     }
-    case SizeOp::mod: return b == 0 ? 0 : a - b * apply(SizeOp::div, a, b);
-    case SizeOp::min: return a < b ? a : b;
-    case SizeOp::max: return a > b ? a : b;
-    default: return 0;
+    case SizeOp::mod:
+      return b == 0 ? 0 : a - b * apply(SizeOp::div, a, b);
+    case SizeOp::min:
+      return a < b ? a : b;
+    case SizeOp::max:
+      return a > b ? a : b;
+    default:
+      return 0;
   }
 }
 
@@ -40,7 +46,8 @@ bool SizeTable::is_value(SizeId id, int64_t value) const {
 }
 
 SizeId SizeTable::intern(SizeExpression e) {
-  auto [it, added] = ids_.try_emplace({e.op, e.a, e.b, e.value}, static_cast<SizeId>(expressions_.size()));
+  auto [it, added] =
+      ids_.try_emplace({e.op, e.a, e.b, e.value}, static_cast<SizeId>(expressions_.size()));
   if (added) expressions_.push_back(e);
   return it->second;
 }
@@ -72,7 +79,8 @@ SizeId SizeTable::binary(SizeOp op, SizeId a, SizeId b) {
     case SizeOp::max:
       if (a == b) return a;
       break;
-    default: break;
+    default:
+      break;
   }
   bool commutes = op == SizeOp::add || op == SizeOp::mul || op == SizeOp::min || op == SizeOp::max;
   if (commutes && a > b) std::swap(a, b);

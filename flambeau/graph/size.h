@@ -16,7 +16,17 @@ namespace flambeau::graph {
 
 using SizeId = int32_t;
 
-enum class SizeOp : uint8_t { constant, input, add, sub, mul, div, mod, min, max };  // div rounds down
+enum class SizeOp : uint8_t {
+  constant,
+  input,
+  add,
+  sub,
+  mul,
+  div,
+  mod,
+  min,
+  max
+};  // div rounds down
 
 struct SizeExpression {
   SizeOp op;
@@ -33,7 +43,9 @@ class SizeTable {
   /// Folds constants and the identities x+0, x-0, x-x, x*1, x*0, x/1, x%1, min(x,x), max(x,x).
   SizeId binary(SizeOp op, SizeId a, SizeId b);
 
-  const SizeExpression& operator[](SizeId id) const { return expressions_[static_cast<size_t>(id)]; }
+  const SizeExpression& operator[](SizeId id) const {
+    return expressions_[static_cast<size_t>(id)];
+  }
   int64_t size() const { return static_cast<int64_t>(expressions_.size()); }
   bool is_constant(SizeId id, int64_t* value = nullptr) const;
   bool is_value(SizeId id, int64_t value) const;
@@ -77,7 +89,6 @@ inline bool operator>(Size a, Size b) { return b < a; }
 inline bool operator<=(Size a, Size b) { return !(b < a); }
 inline bool operator>=(Size a, Size b) { return !(a < b); }
 inline void append(std::string& out, Size s) { append(out, s.value); }
-
 
 using Sizes = std::vector<Size>;
 Dims values(const Sizes& sizes);

@@ -25,13 +25,19 @@ struct Symbol {
   SizeOp op;
   std::string_view text;
 };
-constexpr std::array<Symbol, 7> kSymbols{{{SizeOp::add, "+"}, {SizeOp::sub, "-"}, {SizeOp::mul, "*"}, {SizeOp::div, "/"}, {SizeOp::mod, "%"},
-                                          {SizeOp::min, "min"}, {SizeOp::max, "max"}}};
+constexpr std::array<Symbol, 7> kSymbols{{{SizeOp::add, "+"},
+                                          {SizeOp::sub, "-"},
+                                          {SizeOp::mul, "*"},
+                                          {SizeOp::div, "/"},
+                                          {SizeOp::mod, "%"},
+                                          {SizeOp::min, "min"},
+                                          {SizeOp::max, "max"}}};
 
 template <class List>
 std::string listed(const List& items, const char* prefix) {
   std::string out = "[";
-  for (size_t i = 0; i < items.size(); ++i) append(out, text(i ? " " : "", prefix, static_cast<int64_t>(items[i])));
+  for (size_t i = 0; i < items.size(); ++i)
+    append(out, text(i ? " " : "", prefix, static_cast<int64_t>(items[i])));
   return out + "]";
 }
 
@@ -39,7 +45,8 @@ std::string size_line(const SizeExpression& e) {
   if (e.op == SizeOp::constant) return text(e.value);
   if (e.op == SizeOp::input) return text("input ", e.value);
   for (const Symbol& s : kSymbols) {
-    if (s.op == e.op) return text("z", static_cast<int64_t>(e.a), " ", s.text, " z", static_cast<int64_t>(e.b));
+    if (s.op == e.op)
+      return text("z", static_cast<int64_t>(e.a), " ", s.text, " z", static_cast<int64_t>(e.b));
   }
   return {};
 }
@@ -48,10 +55,12 @@ std::string node_line(const Graph& g, const Node& n) {
   std::string out;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     const Value& v = g.value(n.outputs[i]);
-    out += text(i ? ", v" : "v", static_cast<int64_t>(n.outputs[i]), " ", v.dtype, " ", listed(v.shape, "z"));
+    out += text(i ? ", v" : "v", static_cast<int64_t>(n.outputs[i]), " ", v.dtype, " ",
+                listed(v.shape, "z"));
   }
   out += text(" = ", n.primitive->name, "(");
-  for (size_t i = 0; i < n.inputs.size(); ++i) out += text(i ? ", v" : "v", static_cast<int64_t>(n.inputs[i]));
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    out += text(i ? ", v" : "v", static_cast<int64_t>(n.inputs[i]));
   out += ")";
   if (!n.attributes.ints.empty()) out += " ints=" + listed(n.attributes.ints, "");
   if (!n.attributes.sizes.empty()) out += " sizes=" + listed(n.attributes.sizes, "z");
@@ -78,7 +87,8 @@ class Parser {
 
  private:
   [[noreturn]] void wrong(std::string_view expected) const {
-    fail(ErrorKind::runtime, text("graph text, line ", number_, ": expected ", expected, " at '", line_.substr(std::min(at_, line_.size())), "'"));
+    fail(ErrorKind::runtime, text("graph text, line ", number_, ": expected ", expected, " at '",
+                                  line_.substr(std::min(at_, line_.size())), "'"));
   }
   void skip() {
     while (at_ < line_.size() && line_[at_] == ' ') ++at_;
@@ -103,7 +113,9 @@ class Parser {
   std::string_view word() {
     skip();
     size_t start = at_;
-    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) || line_[at_] == '_')) ++at_;
+    while (at_ < line_.size() &&
+           (std::isalnum(static_cast<unsigned char>(line_[at_])) || line_[at_] == '_'))
+      ++at_;
     if (start == at_) wrong("a name");
     return line_.substr(start, at_ - start);
   }
@@ -116,7 +128,8 @@ class Parser {
   ValueId value_id() {
     expect("v");
     int64_t id = integer();
-    if (id < 0 || id >= static_cast<int64_t>(g_.values.size())) wrong("a value that is defined above");
+    if (id < 0 || id >= static_cast<int64_t>(g_.values.size()))
+      wrong("a value that is defined above");
     return static_cast<ValueId>(id);
   }
   void new_number(const char* prefix, int64_t wanted) {
@@ -167,7 +180,8 @@ class Parser {
   void parse_source() {
     if (integer() != static_cast<int64_t>(g_.size_sources.size())) wrong("the next number");
     expect("=");
-    if (accept("argument ")) return g_.size_sources.push_back({-1, static_cast<int32_t>(integer())});
+    if (accept("argument "))
+      return g_.size_sources.push_back({-1, static_cast<int32_t>(integer())});
     expect("input ");
     auto input = static_cast<int32_t>(integer());
     expect("dim ");
@@ -238,18 +252,23 @@ class Parser {
 
 std::string print(const Graph& g) {
   std::string out;
-  for (SizeId s = 0; s < static_cast<SizeId>(g.sizes.size()); ++s) out += text("size z", static_cast<int64_t>(s), " = ", size_line(g.sizes[s]), "\n");
+  for (SizeId s = 0; s < static_cast<SizeId>(g.sizes.size()); ++s)
+    out += text("size z", static_cast<int64_t>(s), " = ", size_line(g.sizes[s]), "\n");
   for (size_t i = 0; i < g.size_sources.size(); ++i) {
     SizeSource s = g.size_sources[i];
     out += text("source ", i, " = ");
     out += s.input < 0 ? text("argument ", static_cast<int64_t>(s.dim), "\n")
-                       : text("input ", static_cast<int64_t>(s.input), " dim ", static_cast<int64_t>(s.dim), "\n");
+                       : text("input ", static_cast<int64_t>(s.input), " dim ",
+                              static_cast<int64_t>(s.dim), "\n");
   }
   for (const Guard& guard : g.guards) {
-    out += text("guard z", static_cast<int64_t>(guard.a), guard.kind == Guard::Kind::equal ? " == z" : " < z", static_cast<int64_t>(guard.b), " is ",
-                guard.outcome ? "true\n" : "false\n");
+    out += text("guard z", static_cast<int64_t>(guard.a),
+                guard.kind == Guard::Kind::equal ? " == z" : " < z", static_cast<int64_t>(guard.b),
+                " is ", guard.outcome ? "true\n" : "false\n");
   }
-  for (const Requirement& r : g.requirements) out += text("require z", static_cast<int64_t>(r.a), " == z", static_cast<int64_t>(r.b), " ", r.message, "\n");
+  for (const Requirement& r : g.requirements)
+    out += text("require z", static_cast<int64_t>(r.a), " == z", static_cast<int64_t>(r.b), " ",
+                r.message, "\n");
   for (ValueId v = 0; v < static_cast<ValueId>(g.values.size()); ++v) {
     const Value& value = g.value(v);
     if (value.node >= 0) {
@@ -258,7 +277,8 @@ std::string print(const Graph& g) {
     }
     for (size_t i = 0; i < g.inputs.size(); ++i) {
       if (g.inputs[i].value != v) continue;
-      out += text("v", static_cast<int64_t>(v), g.inputs[i].number ? " = number " : " = input ", i, " ", value.dtype, " ", listed(value.shape, "z"), "\n");
+      out += text("v", static_cast<int64_t>(v), g.inputs[i].number ? " = number " : " = input ", i,
+                  " ", value.dtype, " ", listed(value.shape, "z"), "\n");
     }
   }
   for (ValueId v : g.outputs) out += text("output v", static_cast<int64_t>(v), "\n");

@@ -38,7 +38,8 @@ Tensor Trace::add_tensor_input(DType dtype, const Dims& sizes) {
     }
     input_sizes_.push_back(sizes[d]);
     shape.push_back(graph_.sizes.input(static_cast<int64_t>(graph_.size_sources.size())));
-    graph_.size_sources.push_back({static_cast<int32_t>(graph_.inputs.size()), static_cast<int32_t>(d)});
+    graph_.size_sources.push_back(
+        {static_cast<int32_t>(graph_.inputs.size()), static_cast<int32_t>(d)});
   }
   return tensor(graph_.add_input(dtype, shape, false));
 }
@@ -55,7 +56,8 @@ Size Trace::add_size_input(int64_t value) {
 }
 
 Tensor Trace::tensor(ValueId value) {
-  if (static_cast<size_t>(value) >= tensors_.size()) tensors_.resize(static_cast<size_t>(value) + 1);
+  if (static_cast<size_t>(value) >= tensors_.size())
+    tensors_.resize(static_cast<size_t>(value) + 1);
   Tensor& t = tensors_[static_cast<size_t>(value)];
   if (!t.defined()) {
     auto* impl = new TensorImpl;
@@ -140,7 +142,9 @@ Size operator/(Size a, Size b) { return binary(SizeOp::div, a, b); }
 Size operator%(Size a, Size b) { return binary(SizeOp::mod, a, b); }
 Size min(Size a, Size b) { return binary(SizeOp::min, a, b); }
 Size max(Size a, Size b) { return binary(SizeOp::max, a, b); }
-bool operator==(Size a, Size b) { return decide(graph::Guard::Kind::equal, a, b, a.value == b.value); }
+bool operator==(Size a, Size b) {
+  return decide(graph::Guard::Kind::equal, a, b, a.value == b.value);
+}
 bool operator<(Size a, Size b) { return decide(graph::Guard::Kind::less, a, b, a.value < b.value); }
 
 Dims values(const Sizes& sizes) {

@@ -44,9 +44,9 @@ class Trace {
 
  private:
   Graph graph_;
-  std::vector<int64_t> input_sizes_;   // present values by number
-  std::vector<int64_t> present_;       // present value by size id, filled on demand
-  std::vector<Tensor> tensors_;        // handle by value, made on demand
+  std::vector<int64_t> input_sizes_;  // present values by number
+  std::vector<int64_t> present_;      // present value by size id, filled on demand
+  std::vector<Tensor> tensors_;       // handle by value, made on demand
   Trace* outer_;
 };
 

@@ -6,7 +6,8 @@ namespace flambeau::graph {
 namespace {
 
 void check_size(const Graph& g, SizeId s, const char* where) {
-  internal_check(s >= 0 && s < static_cast<SizeId>(g.sizes.size()), "graph: ", where, " names size ", static_cast<int64_t>(s), ", there are ", g.sizes.size());
+  internal_check(s >= 0 && s < static_cast<SizeId>(g.sizes.size()), "graph: ", where,
+                 " names size ", static_cast<int64_t>(s), ", there are ", g.sizes.size());
 }
 
 void check_tables(const Graph& g) {
@@ -14,17 +15,21 @@ void check_tables(const Graph& g) {
     const SizeExpression& e = g.sizes[s];
     if (e.op == SizeOp::constant) continue;
     if (e.op == SizeOp::input) {
-      internal_check(e.value >= 0 && e.value < static_cast<int64_t>(g.size_sources.size()), "graph: size ", static_cast<int64_t>(s), " has no source");
+      internal_check(e.value >= 0 && e.value < static_cast<int64_t>(g.size_sources.size()),
+                     "graph: size ", static_cast<int64_t>(s), " has no source");
       continue;
     }
-    internal_check(e.a >= 0 && e.a < s && e.b >= 0 && e.b < s, "graph: size ", static_cast<int64_t>(s), " comes before its operands");
+    internal_check(e.a >= 0 && e.a < s && e.b >= 0 && e.b < s, "graph: size ",
+                   static_cast<int64_t>(s), " comes before its operands");
   }
   for (SizeSource s : g.size_sources) {
     if (s.input < 0) continue;
     bool exists = s.input < static_cast<int32_t>(g.inputs.size());
-    internal_check(exists, "graph: a size comes from input ", static_cast<int64_t>(s.input), ", there are ", g.inputs.size());
+    internal_check(exists, "graph: a size comes from input ", static_cast<int64_t>(s.input),
+                   ", there are ", g.inputs.size());
     size_t rank = g.value(g.inputs[static_cast<size_t>(s.input)].value).shape.size();
-    internal_check(s.dim >= 0 && static_cast<size_t>(s.dim) < rank, "graph: a size comes from dim ", static_cast<int64_t>(s.dim), " of an input with ", rank);
+    internal_check(s.dim >= 0 && static_cast<size_t>(s.dim) < rank, "graph: a size comes from dim ",
+                   static_cast<int64_t>(s.dim), " of an input with ", rank);
   }
   for (const Guard& guard : g.guards) {
     check_size(g, guard.a, "a guard");
@@ -37,7 +42,8 @@ void check_tables(const Graph& g) {
 }
 
 void check_value(const Graph& g, ValueId v, const char* where) {
-  internal_check(v >= 0 && v < static_cast<ValueId>(g.values.size()), "graph: ", where, " names value ", static_cast<int64_t>(v), ", there are ", g.values.size());
+  internal_check(v >= 0 && v < static_cast<ValueId>(g.values.size()), "graph: ", where,
+                 " names value ", static_cast<int64_t>(v), ", there are ", g.values.size());
 }
 
 }  // namespace
@@ -48,8 +54,10 @@ void verify(const Graph& g) {
   for (const Input& input : g.inputs) {
     check_value(g, input.value, "an input");
     const Value& v = g.value(input.value);
-    internal_check(v.node < 0, "graph: input value ", static_cast<int64_t>(input.value), " is computed by a node");
-    internal_check(!known[static_cast<size_t>(input.value)], "graph: value ", static_cast<int64_t>(input.value), " is two inputs");
+    internal_check(v.node < 0, "graph: input value ", static_cast<int64_t>(input.value),
+                   " is computed by a node");
+    internal_check(!known[static_cast<size_t>(input.value)], "graph: value ",
+                   static_cast<int64_t>(input.value), " is two inputs");
     internal_check(!input.number || v.shape.empty(), "graph: a number with dims");
     known[static_cast<size_t>(input.value)] = true;
   }
@@ -61,23 +69,28 @@ void verify(const Graph& g) {
     const Node& n = g.nodes[i];
     for (ValueId v : n.inputs) {
       check_value(g, v, "an operand");
-      internal_check(known[static_cast<size_t>(v)], "graph: node ", i, " (", n.primitive->name, ") uses value ", static_cast<int64_t>(v), " before it is computed");
+      internal_check(known[static_cast<size_t>(v)], "graph: node ", i, " (", n.primitive->name,
+                     ") uses value ", static_cast<int64_t>(v), " before it is computed");
     }
     for (SizeId s : n.attributes.sizes) check_size(g, s, "an attribute");
     ResultTypes types = n.primitive->infer(scratch, *n.primitive, n.inputs, n.attributes);
-    internal_check(types.size() == n.outputs.size(), "graph: node ", i, " (", n.primitive->name, ") has ", n.outputs.size(), " results, its type rule gives ", types.size());
+    internal_check(types.size() == n.outputs.size(), "graph: node ", i, " (", n.primitive->name,
+                   ") has ", n.outputs.size(), " results, its type rule gives ", types.size());
     for (size_t o = 0; o < n.outputs.size(); ++o) {
       check_value(g, n.outputs[o], "a result");
       const Value& v = g.value(n.outputs[o]);
-      internal_check(v.node == static_cast<int32_t>(i) && v.output == static_cast<int32_t>(o), "graph: value ", static_cast<int64_t>(n.outputs[o]),
+      internal_check(v.node == static_cast<int32_t>(i) && v.output == static_cast<int32_t>(o),
+                     "graph: value ", static_cast<int64_t>(n.outputs[o]),
                      " does not know its node");
-      internal_check(v.dtype == types[o].first && v.shape == types[o].second, "graph: node ", i, " (", n.primitive->name, ") has a result of another type than its rule gives");
+      internal_check(v.dtype == types[o].first && v.shape == types[o].second, "graph: node ", i,
+                     " (", n.primitive->name, ") has a result of another type than its rule gives");
       known[static_cast<size_t>(n.outputs[o])] = true;
     }
   }
   for (ValueId v : g.outputs) {
     check_value(g, v, "an output");
-    internal_check(known[static_cast<size_t>(v)], "graph: output ", static_cast<int64_t>(v), " is not computed");
+    internal_check(known[static_cast<size_t>(v)], "graph: output ", static_cast<int64_t>(v),
+                   " is not computed");
   }
 }
 

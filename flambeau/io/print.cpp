@@ -151,7 +151,8 @@ class Printer {
     std::string out = "[";
     int64_t count = 0;
     for (int64_t i : shown_indices(dim)) {
-      if (count) out += count % per_line ? ", " : ",\n" + std::string(static_cast<size_t>(indent + 1), ' ');
+      if (count)
+        out += count % per_line ? ", " : ",\n" + std::string(static_cast<size_t>(indent + 1), ' ');
       out += i < 0 ? " ..." : element(offset + i * t_.stride(dim));
       ++count;
     }
@@ -178,7 +179,8 @@ std::vector<std::string> suffixes_of(const Tensor& t) {
       suffixes.push_back("size=" + size);
     }
   } else {
-    plain = plain || dtype == DType::int64 || dtype == DType::boolean || dtype == complex_type(usual);
+    plain =
+        plain || dtype == DType::int64 || dtype == DType::boolean || dtype == complex_type(usual);
   }
   if (!plain) suffixes.push_back(text("dtype=torch.", dtype));
   if (auto node = autograd::grad_fn(t)) {
@@ -207,7 +209,8 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   std::string out(kPrefix);
   out += t.numel() == 0 ? "[]" : Printer(t, options).block(0, 0, indent);
   size_t last = out.rfind('\n');
-  int64_t length = static_cast<int64_t>(last == std::string::npos ? out.size() + 2 : out.size() - last + 1);
+  int64_t length =
+      static_cast<int64_t>(last == std::string::npos ? out.size() + 2 : out.size() - last + 1);
   for (const std::string& suffix : suffixes_of(t)) {
     int64_t size = static_cast<int64_t>(suffix.size());
     if (length + size + 2 > options.line_width) {

@@ -10,8 +10,8 @@
 namespace flambeau {
 
 struct PrintOptions {
-  int precision = 4;            // digits after the point
-  int64_t threshold = 1000;     // with more elements only the edges are shown
+  int precision = 4;         // digits after the point
+  int64_t threshold = 1000;  // with more elements only the edges are shown
   int64_t edge_items = 3;
   int64_t line_width = 80;
   std::optional<bool> scientific;  // by the values when not set

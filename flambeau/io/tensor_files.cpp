@@ -19,8 +19,10 @@ struct FormatName {
   DType dtype;
 };
 constexpr FormatName kSafetensorsNames[] = {
-    {"BOOL", DType::boolean}, {"U8", DType::uint8},     {"I8", DType::int8},     {"I16", DType::int16}, {"I32", DType::int32},      {"I64", DType::int64},
-    {"F16", DType::float16},  {"BF16", DType::bfloat16}, {"F32", DType::float32}, {"F64", DType::float64}, {"C64", DType::complex64},
+    {"BOOL", DType::boolean}, {"U8", DType::uint8},      {"I8", DType::int8},
+    {"I16", DType::int16},    {"I32", DType::int32},     {"I64", DType::int64},
+    {"F16", DType::float16},  {"BF16", DType::bfloat16}, {"F32", DType::float32},
+    {"F64", DType::float64},  {"C64", DType::complex64},
 };
 
 const char* safetensors_name(DType dtype) {
@@ -29,11 +31,13 @@ const char* safetensors_name(DType dtype) {
   }
   fail(ErrorKind::type, text("safetensors files cannot hold ", dtype));
 }
-DType safetensors_dtype(const std::string& name, const std::string& path, const std::string& entry) {
+DType safetensors_dtype(const std::string& name, const std::string& path,
+                        const std::string& entry) {
   for (const FormatName& f : kSafetensorsNames) {
     if (name == f.name) return f.dtype;
   }
-  fail(ErrorKind::runtime, text(path, ": tensor '", entry, "' has dtype ", name, ", which this build does not have"));
+  fail(ErrorKind::runtime,
+       text(path, ": tensor '", entry, "' has dtype ", name, ", which this build does not have"));
 }
 
 std::string_view content(const MappedFile& file) { return {file.data(), file.size()}; }
@@ -86,7 +90,8 @@ NamedTensors load_safetensors(const std::string& path, Texts* metadata) {
   NamedTensors tensors;
   for (const auto& entry : header.entries) {
     Tensor t = empty_tensor(Dims(entry.shape), safetensors_dtype(entry.dtype, path, entry.name));
-    check(bytes_of(t) == entry.bytes, ErrorKind::runtime, path, ": tensor '", entry.name, "' has a wrong number of bytes");
+    check(bytes_of(t) == entry.bytes, ErrorKind::runtime, path, ": tensor '", entry.name,
+          "' has a wrong number of bytes");
     if (entry.bytes) std::memcpy(t.data(), content(file).data() + entry.offset, entry.bytes);
     tensors.emplace_back(entry.name, t);
   }
@@ -97,7 +102,9 @@ NamedTensors load_safetensors(const std::string& path, Texts* metadata) {
 void save_safetensors(const NamedTensors& tensors, const std::string& path, const Texts& metadata) {
   NamedTensors kept = row_major(tensors);
   std::vector<SafetensorsTensor> entries;
-  for (const auto& [name, t] : kept) entries.push_back({name, safetensors_name(t.dtype()), t.sizes().vector(), memory(t), bytes_of(t)});
+  for (const auto& [name, t] : kept)
+    entries.push_back(
+        {name, safetensors_name(t.dtype()), t.sizes().vector(), memory(t), bytes_of(t)});
   write_safetensors(path, entries, metadata);
 }
 
@@ -130,9 +137,14 @@ void save_npz(const NamedTensors& tensors, const std::string& path, bool compres
 
 void save_png(const Tensor& image, const std::string& path) {
   Tensor t = row_major(image);
-  check(t.dtype() == DType::uint8 && (t.dim() == 2 || (t.dim() == 3 && (t.size(2) == 1 || t.size(2) == 3))), ErrorKind::value,
-        "save_png(): expected a uint8 tensor of sizes [height, width] or [height, width, 1 or 3], got ", t.dtype(), " of sizes ", t.sizes());
-  write_png(path, t.size(1), t.size(0), t.dim() == 3 ? t.size(2) : 1, reinterpret_cast<const uint8_t*>(t.data()));
+  check(t.dtype() == DType::uint8 &&
+            (t.dim() == 2 || (t.dim() == 3 && (t.size(2) == 1 || t.size(2) == 3))),
+        ErrorKind::value,
+        "save_png(): expected a uint8 tensor of sizes [height, width] or [height, width, 1 or 3], "
+        "got ",
+        t.dtype(), " of sizes ", t.sizes());
+  write_png(path, t.size(1), t.size(0), t.dim() == 3 ? t.size(2) : 1,
+            reinterpret_cast<const uint8_t*>(t.data()));
 }
 
 }  // namespace flambeau::io

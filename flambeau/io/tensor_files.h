@@ -12,11 +12,12 @@ namespace flambeau::io {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
-/// The tensors of a file in its order; `metadata`, where given, gets the file's texts. Errors: runtime for a
-/// file that is not whole or has a dtype that this build lacks.
+/// The tensors of a file in its order; `metadata`, where given, gets the file's texts. Errors:
+/// runtime for a file that is not whole or has a dtype that this build lacks.
 NamedTensors load_safetensors(const std::string& path, Texts* metadata = nullptr);
 /// Replaces the file in one step. Errors: type for complex128, which the format lacks.
-void save_safetensors(const NamedTensors& tensors, const std::string& path, const Texts& metadata = {});
+void save_safetensors(const NamedTensors& tensors, const std::string& path,
+                      const Texts& metadata = {});
 
 Tensor load_npy(const std::string& path);
 void save_npy(const Tensor& tensor, const std::string& path);

@@ -28,10 +28,17 @@ int measure(const graph::Graph& g, const graph::Node& node) {
   std::vector<loop::Value> operands;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     loop::Scalar s = prim::scalar_of(real_type(g.value(node.inputs[i]).dtype));
-    operands.push_back(b.load(b.slot(static_cast<int>(i), loop::Scalar::ptr), b.integer(0), {s == loop::Scalar::i1 ? loop::Scalar::i8 : s, kLanes}));
-    if (s == loop::Scalar::i1) operands.back() = b.compare(loop::Opcode::ne, operands.back(), b.integer(0, b.type(operands.back())));
+    operands.push_back(b.load(b.slot(static_cast<int>(i), loop::Scalar::ptr), b.integer(0),
+                              {s == loop::Scalar::i1 ? loop::Scalar::i8 : s, kLanes}));
+    if (s == loop::Scalar::i1)
+      operands.back() =
+          b.compare(loop::Opcode::ne, operands.back(), b.integer(0, b.type(operands.back())));
   }
-  prim::Lowering lowering{b, operands, real_type(g.value(node.inputs[0]).dtype), real_type(g.value(node.outputs[0]).dtype), kLanes,
+  prim::Lowering lowering{b,
+                          operands,
+                          real_type(g.value(node.inputs[0]).dtype),
+                          real_type(g.value(node.outputs[0]).dtype),
+                          kLanes,
                           [](loop::Value, prim::KernelError) {}};
   node.primitive->lower(lowering);
   return count(b.finish().body);
@@ -40,7 +47,9 @@ int measure(const graph::Graph& g, const graph::Node& node) {
 }  // namespace
 
 int cost(const graph::Graph& g, const graph::Node& node) {
-  if (node.primitive->kind != graph::PrimitiveKind::elementwise || !node.primitive->lower || is_complex(g.value(node.outputs[0]).dtype)) return 0;
+  if (node.primitive->kind != graph::PrimitiveKind::elementwise || !node.primitive->lower ||
+      is_complex(g.value(node.outputs[0]).dtype))
+    return 0;
   // Parts of complex numbers are moved, not computed.
   for (graph::ValueId v : node.inputs) {
     if (is_complex(g.value(v).dtype)) return 0;

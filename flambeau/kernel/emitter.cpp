@@ -61,7 +61,8 @@ Value Emitter::positions(const Index& i) {
 }
 
 Index Emitter::add(const Index& x, const Index& y) {
-  if (x.vector == kNone && y.vector == kNone) return {b.add(x.base, y.base), x.step + y.step, kNone};
+  if (x.vector == kNone && y.vector == kNone)
+    return {b.add(x.base, y.base), x.step + y.step, kNone};
   return {kNone, 0, b.add(positions(x), positions(y))};
 }
 
@@ -69,7 +70,8 @@ Index Emitter::scale(const Index& x, SizeId factor) {
   int64_t known;
   bool is_known = schedule_.sizes.is_constant(factor, &known);
   if (is_known && known == 1) return x;
-  if (x.vector == kNone && (x.step == 0 || is_known)) return {b.mul(x.base, size(factor)), is_known ? x.step * known : 0, kNone};
+  if (x.vector == kNone && (x.step == 0 || is_known))
+    return {b.mul(x.base, size(factor)), is_known ? x.step * known : 0, kNone};
   return {kNone, 0, b.mul(positions(x), splat(size(factor)))};
 }
 
@@ -77,26 +79,31 @@ std::pair<Index, Index> Emitter::divide(const Index& x, SizeId divisor) {
   if (schedule_.sizes.is_value(divisor, 1)) return {x, zero()};
   if (x.uniform()) {
     Value d = size(divisor);
-    return {{b.binary(Opcode::udiv, x.base, d), 0, kNone}, {b.binary(Opcode::urem, x.base, d), 0, kNone}};
+    return {{b.binary(Opcode::udiv, x.base, d), 0, kNone},
+            {b.binary(Opcode::urem, x.base, d), 0, kNone}};
   }
   Value p = positions(x), d = splat(size(divisor));
   return {{kNone, 0, b.binary(Opcode::udiv, p, d)}, {kNone, 0, b.binary(Opcode::urem, p, d)}};
 }
 
-Value Emitter::both(Value mask, Value condition) { return mask == kNone ? condition : b.bit_and(mask, condition); }
+Value Emitter::both(Value mask, Value condition) {
+  return mask == kNone ? condition : b.bit_and(mask, condition);
+}
 
 Lanes Emitter::select(Value condition, Lanes x, Lanes y) {
   return {b.select(condition, x.re, y.re), x.im == kNone ? kNone : b.select(condition, x.im, y.im)};
 }
 
-void Emitter::raise(Value condition, prim::KernelError error, Value detail, Value limit, Value mask) {
+void Emitter::raise(Value condition, prim::KernelError error, Value detail, Value limit,
+                    Value mask) {
   // The error block has a lane of each: codes, details, limits.
   step_.raises = true;
   Value where = both(mask, condition);
   Value block = slot({Slot::Kind::error, 0, 0}, LoopScalar::ptr);
   loop::Type type{LoopScalar::i64, lanes};
   // The first error of a lane stays.
-  where = b.bit_and(where, b.compare(Opcode::eq, b.load(block, b.integer(0), type), b.integer(0, type)));
+  where = b.bit_and(where,
+                    b.compare(Opcode::eq, b.load(block, b.integer(0), type), b.integer(0, type)));
   b.store(block, b.integer(0), b.integer(static_cast<int64_t>(error), type), where);
   if (detail != kNone) b.store(block, b.integer(64), detail, where);
   if (limit != kNone) b.store(block, b.integer(128), limit, where);
@@ -178,7 +185,8 @@ void Emitter::store(const Buffer& buffer, ValueId v, const Indices& index, Lanes
 }
 
 bool Emitter::knows(ValueId v) const {
-  return std::any_of(known_.begin(), known_.end(), [v](const auto& scope) { return scope.count(v) > 0; });
+  return std::any_of(known_.begin(), known_.end(),
+                     [v](const auto& scope) { return scope.count(v) > 0; });
 }
 
 Lanes Emitter::value(ValueId v, const Indices& index, Value mask) {
@@ -207,30 +215,39 @@ Lanes Emitter::compute(ValueId v, const Indices& index, Value mask) {
   }
   const Node& n = *node;
   switch (n.primitive->kind) {
-    case PrimitiveKind::elementwise: return elementwise(n, index, mask);
-    case PrimitiveKind::barrier: return value(n.inputs[0], index, mask);
-    case PrimitiveKind::constant: return constant(n);
-    case PrimitiveKind::iota: return {positions(index[static_cast<size_t>(n.attributes.ints[0])]), kNone};
-    case PrimitiveKind::random: return random(n, index, mask);
+    case PrimitiveKind::elementwise:
+      return elementwise(n, index, mask);
+    case PrimitiveKind::barrier:
+      return value(n.inputs[0], index, mask);
+    case PrimitiveKind::constant:
+      return constant(n);
+    case PrimitiveKind::iota:
+      return {positions(index[static_cast<size_t>(n.attributes.ints[0])]), kNone};
+    case PrimitiveKind::random:
+      return random(n, index, mask);
     case PrimitiveKind::broadcast: {
       const Shape& from = g_.value(n.inputs[0]).shape;
       Indices inner(from.size(), zero());
       for (size_t d = 0; d < index.size(); ++d) {
         int64_t o = n.attributes.ints[d];
-        if (o >= 0 && !schedule_.sizes.is_value(from[static_cast<size_t>(o)], 1)) inner[static_cast<size_t>(o)] = index[d];
+        if (o >= 0 && !schedule_.sizes.is_value(from[static_cast<size_t>(o)], 1))
+          inner[static_cast<size_t>(o)] = index[d];
       }
       return value(n.inputs[0], inner, mask);
     }
     case PrimitiveKind::permute: {
       Indices inner(index.size());
-      for (size_t d = 0; d < index.size(); ++d) inner[static_cast<size_t>(n.attributes.ints[d])] = index[d];
+      for (size_t d = 0; d < index.size(); ++d)
+        inner[static_cast<size_t>(n.attributes.ints[d])] = index[d];
       return value(n.inputs[0], inner, mask);
     }
-    case PrimitiveKind::reshape: return reshape(n, index, mask);
+    case PrimitiveKind::reshape:
+      return reshape(n, index, mask);
     case PrimitiveKind::slice: {
       Indices inner = index;
       auto d = static_cast<size_t>(n.attributes.ints[0]);
-      inner[d] = add(scale(index[d], n.attributes.sizes[2]), {size(n.attributes.sizes[0]), 0, kNone});
+      inner[d] =
+          add(scale(index[d], n.attributes.sizes[2]), {size(n.attributes.sizes[0]), 0, kNone});
       if (schedule_.sizes.is_value(g_.value(n.inputs[0]).shape[d], 1)) inner[d] = zero();
       return value(n.inputs[0], inner, mask);
     }
@@ -240,14 +257,19 @@ Lanes Emitter::compute(ValueId v, const Indices& index, Value mask) {
         auto d = static_cast<size_t>(dim);
         Value last = b.sub(size(g_.value(n.inputs[0]).shape[d]), b.integer(1));
         const Index& i = index[d];
-        inner[d] = i.vector != kNone ? Index{kNone, 0, b.sub(splat(last), i.vector)} : Index{b.sub(last, i.base), -i.step, kNone};
+        inner[d] = i.vector != kNone ? Index{kNone, 0, b.sub(splat(last), i.vector)}
+                                     : Index{b.sub(last, i.base), -i.step, kNone};
       }
       return value(n.inputs[0], inner, mask);
     }
-    case PrimitiveKind::pad: return padded(n, index, mask);
-    case PrimitiveKind::concat: return concatenated(n, index, mask);
-    case PrimitiveKind::take: return taken(n, index, mask);
-    default: fail(ErrorKind::internal, text("the result of ", n.primitive->name, " was not given memory"));
+    case PrimitiveKind::pad:
+      return padded(n, index, mask);
+    case PrimitiveKind::concat:
+      return concatenated(n, index, mask);
+    case PrimitiveKind::take:
+      return taken(n, index, mask);
+    default:
+      fail(ErrorKind::internal, text("the result of ", n.primitive->name, " was not given memory"));
   }
 }
 
@@ -272,7 +294,8 @@ Lanes Emitter::constant(const Node& n) {
   if (is_complex(dtype) || is_float(dtype)) {
     loop::Type type{prim::scalar_of(real_type(dtype)), lanes};
     Value re = b.real(std::bit_cast<double>(n.attributes.ints[0]), type);
-    return {re, is_complex(dtype) ? b.real(std::bit_cast<double>(n.attributes.ints[1]), type) : kNone};
+    return {re,
+            is_complex(dtype) ? b.real(std::bit_cast<double>(n.attributes.ints[1]), type) : kNone};
   }
   return {b.integer(n.attributes.ints[0], {prim::scalar_of(dtype), lanes}), kNone};
 }
@@ -284,7 +307,9 @@ Lanes Emitter::elementwise(const Node& n, const Indices& index, Value mask) {
   if (n.primitive == &prim::kReal) return {x[0].re, kNone};
   if (n.primitive == &prim::kImag) return {x[0].im, kNone};
   DType operand = g_.value(n.inputs[0]).dtype, result = g_.value(n.outputs[0]).dtype;
-  auto raised = [&](Value condition, prim::KernelError error) { raise(condition, error, kNone, kNone, mask); };
+  auto raised = [&](Value condition, prim::KernelError error) {
+    raise(condition, error, kNone, kNone, mask);
+  };
   auto lower = [&](bool imaginary) {
     std::vector<Value> operands;
     for (const Lanes& l : x) operands.push_back(imaginary && l.im != kNone ? l.im : l.re);
@@ -300,14 +325,17 @@ Lanes Emitter::elementwise(const Node& n, const Indices& index, Value mask) {
 
 Lanes Emitter::random(const Node& n, const Indices& index, Value mask) {
   Index linear = zero();
-  for (size_t d = 0; d < index.size(); ++d) linear = add(scale(linear, n.attributes.sizes[d]), index[d]);
+  for (size_t d = 0; d < index.size(); ++d)
+    linear = add(scale(linear, n.attributes.sizes[d]), index[d]);
   Value seed = value(n.inputs[0], {}, mask).re, offset = value(n.inputs[1], {}, mask).re;
-  return {philox_word(b, seed, offset, positions(linear), static_cast<int>(n.attributes.ints[0])), kNone};
+  return {philox_word(b, seed, offset, positions(linear), static_cast<int>(n.attributes.ints[0])),
+          kNone};
 }
 
 bool Emitter::steps_together(const Buffer& buffer, size_t first, size_t last) {
   if (buffer.contiguous) return true;
-  return std::all_of(buffer.layout.begin() + static_cast<ptrdiff_t>(first), buffer.layout.begin() + static_cast<ptrdiff_t>(last),
+  return std::all_of(buffer.layout.begin() + static_cast<ptrdiff_t>(first),
+                     buffer.layout.begin() + static_cast<ptrdiff_t>(last),
                      [](uint8_t flags) { return (flags & kMerges) != 0; });
 }
 
@@ -317,7 +345,9 @@ Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
   // Equal leading and trailing dims keep their index; those between go through the linear position.
   size_t front = 0, back = 0;
   while (front < to.size() && front < from.size() && to[front] == from[front]) ++front;
-  while (back + front < to.size() && back + front < from.size() && to[to.size() - 1 - back] == from[from.size() - 1 - back]) ++back;
+  while (back + front < to.size() && back + front < from.size() &&
+         to[to.size() - 1 - back] == from[from.size() - 1 - back])
+    ++back;
   Index linear = zero();
   for (size_t d = front; d + back < to.size(); ++d) {
     if (!schedule_.sizes.is_value(to[d], 1)) linear = add(scale(linear, to[d]), index[d]);
@@ -332,7 +362,8 @@ Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
   for (size_t k = open.size(); k-- > 0;) {
     if (k == 0) {
       inner[open[k]] = linear;
-    } else if (auto it = buffers_.find(x); it != buffers_.end() && steps_together(it->second, open.front(), open[k])) {
+    } else if (auto it = buffers_.find(x);
+               it != buffers_.end() && steps_together(it->second, open.front(), open[k])) {
       // The dims left are one in memory: it takes the linear position as it is.
       inner[open[k]] = linear;
       break;
@@ -351,7 +382,8 @@ Lanes Emitter::padded(const Node& n, const Indices& index, Value mask) {
   Indices inner = index;
   const Index& i = index[d];
   Value low = size(n.attributes.sizes[0]);
-  Index moved = i.vector != kNone ? Index{kNone, 0, b.sub(i.vector, splat(low))} : Index{b.sub(i.base, low), i.step, kNone};
+  Index moved = i.vector != kNone ? Index{kNone, 0, b.sub(i.vector, splat(low))}
+                                  : Index{b.sub(i.base, low), i.step, kNone};
   Value p = positions(moved);
   loop::Type type{LoopScalar::i64, lanes};
   Value inside;
@@ -361,12 +393,14 @@ Lanes Emitter::padded(const Node& n, const Indices& index, Value mask) {
   } else {
     Value step = splat(size(n.attributes.sizes[2]));
     Value q = b.binary(Opcode::udiv, p, step), r = b.binary(Opcode::urem, p, step);
-    inside = b.bit_and(b.bit_and(b.compare(Opcode::ge, p, b.integer(0, type)), b.compare(Opcode::eq, r, b.integer(0, type))),
+    inside = b.bit_and(b.bit_and(b.compare(Opcode::ge, p, b.integer(0, type)),
+                                 b.compare(Opcode::eq, r, b.integer(0, type))),
                        b.compare(Opcode::ult, q, splat(size(count))));
     inner[d] = {kNone, 0, q};
   }
   if (schedule_.sizes.is_value(count, 1)) inner[d] = zero();
-  return select(inside, value(n.inputs[0], inner, both(mask, inside)), value(n.inputs[1], {}, mask));
+  return select(inside, value(n.inputs[0], inner, both(mask, inside)),
+                value(n.inputs[1], {}, mask));
 }
 
 Lanes Emitter::concatenated(const Node& n, const Indices& index, Value mask) {
@@ -376,7 +410,8 @@ Lanes Emitter::concatenated(const Node& n, const Indices& index, Value mask) {
   Lanes result;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     SizeId count = g_.value(n.inputs[k]).shape[d];
-    Index moved = i.vector != kNone ? Index{kNone, 0, b.sub(i.vector, splat(start))} : Index{b.sub(i.base, start), i.step, kNone};
+    Index moved = i.vector != kNone ? Index{kNone, 0, b.sub(i.vector, splat(start))}
+                                    : Index{b.sub(i.base, start), i.step, kNone};
     Value inside = b.compare(Opcode::ult, positions(moved), splat(size(count)));
     Indices inner = index;
     inner[d] = schedule_.sizes.is_value(count, 1) ? zero() : moved;
@@ -391,17 +426,23 @@ Lanes Emitter::taken(const Node& n, const Indices& index, Value mask) {
   auto dim = static_cast<size_t>(n.attributes.ints[0]);
   size_t index_rank = g_.value(n.inputs[1]).shape.size();
   const Shape& from = g_.value(n.inputs[0]).shape;
-  Indices where(index.begin() + static_cast<ptrdiff_t>(dim), index.begin() + static_cast<ptrdiff_t>(dim + index_rank));
+  Indices where(index.begin() + static_cast<ptrdiff_t>(dim),
+                index.begin() + static_cast<ptrdiff_t>(dim + index_rank));
   bool uniform = true;
   for (const Index& i : where) uniform &= i.uniform();
   Value p = value(n.inputs[1], where, mask).re;
   Value count = splat(size(from[dim]));
   Value inside = b.compare(Opcode::ult, p, count);
   bool runtime_error = n.attributes.ints.size() > 1 && n.attributes.ints[1] != 0;
-  raise(b.unary(Opcode::bit_not, inside), runtime_error ? prim::KernelError::position_out_of_range : prim::KernelError::index_out_of_range, p, count, mask);
+  raise(b.unary(Opcode::bit_not, inside),
+        runtime_error ? prim::KernelError::position_out_of_range
+                      : prim::KernelError::index_out_of_range,
+        p, count, mask);
   Indices inner(index.begin(), index.begin() + static_cast<ptrdiff_t>(dim));
   // One position for all lanes keeps the other dims' accesses consecutive.
-  inner.push_back(schedule_.sizes.is_value(from[dim], 1) ? zero() : uniform ? Index{b.extract(p, 0), 0, kNone} : Index{kNone, 0, p});
+  inner.push_back(schedule_.sizes.is_value(from[dim], 1) ? zero()
+                  : uniform                              ? Index{b.extract(p, 0), 0, kNone}
+                                                         : Index{kNone, 0, p});
   inner.insert(inner.end(), index.begin() + static_cast<ptrdiff_t>(dim + index_rank), index.end());
   return value(n.inputs[0], inner, both(mask, inside));
 }

@@ -1,5 +1,6 @@
-// Evaluates graph values inside a kernel on demand: "the lanes of value v at this index". Index maps only
-// transform the index, so chains of elementwise operations and index maps need no memory between them.
+// Evaluates graph values inside a kernel on demand: "the lanes of value v at this index". Index
+// maps only transform the index, so chains of elementwise operations and index maps need no memory
+// between them.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,8 @@ struct Lanes {
 /// How a value lies in memory.
 struct Buffer {
   BufferId id;
-  bool contiguous;  // row-major by the value's shape; else strides come from slots and `layout` tells about them
+  bool contiguous;  // row-major by the value's shape; else strides come from slots and `layout`
+                    // tells about them
   Layout layout;
 };
 
@@ -54,7 +56,8 @@ class Emitter {
   Index scale(const Index& a, graph::SizeId factor);
   std::pair<Index, Index> divide(const Index& a, graph::SizeId divisor);  // quotient and remainder
 
-  /// The lanes of `v` at `index` (one per dim). Lanes where `mask` is false are unspecified and read nothing.
+  /// The lanes of `v` at `index` (one per dim). Lanes where `mask` is false are unspecified and
+  /// read nothing.
   Lanes value(graph::ValueId v, const Indices& index, loop::Value mask);
   /// Values known without evaluation in this scope: results of the row at hand.
   void know(graph::ValueId v, Lanes lanes) { known_.back()[v] = lanes; }
@@ -62,7 +65,8 @@ class Emitter {
   bool knows(graph::ValueId v) const;
 
   Lanes load(const Buffer& buffer, graph::ValueId v, const Indices& index, loop::Value mask);
-  void store(const Buffer& buffer, graph::ValueId v, const Indices& index, Lanes lanes, loop::Value mask);
+  void store(const Buffer& buffer, graph::ValueId v, const Indices& index, Lanes lanes,
+             loop::Value mask);
   /// Element number of an index in memory.
   Index address(const Buffer& buffer, graph::ValueId v, const Indices& index);
 
@@ -74,7 +78,8 @@ class Emitter {
   void enter();
   void leave();
 
-  void raise(loop::Value condition, prim::KernelError error, loop::Value detail, loop::Value limit, loop::Value mask);
+  void raise(loop::Value condition, prim::KernelError error, loop::Value detail, loop::Value limit,
+             loop::Value mask);
 
  private:
   Lanes compute(graph::ValueId v, const Indices& index, loop::Value mask);
@@ -99,7 +104,9 @@ class Emitter {
   std::vector<std::map<graph::ValueId, Lanes>> known_;
 };
 
-/// Random words of Philox4x32-10 for a vector of indices: (seed, offset, index) -> 32 bits in an i64.
-loop::Value philox_word(loop::Builder& b, loop::Value seed, loop::Value offset, loop::Value index, int word);
+/// Random words of Philox4x32-10 for a vector of indices: (seed, offset, index) -> 32 bits in an
+/// i64.
+loop::Value philox_word(loop::Builder& b, loop::Value seed, loop::Value offset, loop::Value index,
+                        int word);
 
 }  // namespace flambeau::kernel

@@ -1,6 +1,6 @@
-// A frame: values that are computed in one pass over one domain. The domain is the shape `full`; the dims
-// marked `reduced` are looped over inside a task, the others are the tasks. A reduction over the reduced
-// dims stays in registers for the values of the same row that use it.
+// A frame: values that are computed in one pass over one domain. The domain is the shape `full`;
+// the dims marked `reduced` are looped over inside a task, the others are the tasks. A reduction
+// over the reduced dims stays in registers for the values of the same row that use it.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace flambeau::kernel {
 
 struct Root {
   graph::ValueId value;
-  BufferId buffer = -1;   // where it is stored; -1: used in its row only
+  BufferId buffer = -1;  // where it is stored; -1: used in its row only
   Buffer layout{-1, true, {}};
 };
 
@@ -33,21 +33,24 @@ constexpr int64_t kReductionBlock = 4096;
 constexpr int kUnknown = -1, kFixed = -2;  // kFixed: always index 0
 using Access = std::vector<int>;
 
-/// Calls visit(value, access) for every value that evaluating `root` at `access` reads, root included, once
-/// per distinct access. Descends into a value only while visit returns true.
+/// Calls visit(value, access) for every value that evaluating `root` at `access` reads, root
+/// included, once per distinct access. Descends into a value only while visit returns true.
 void walk(const graph::Graph& graph, graph::ValueId root, const Access& access,
           const std::function<bool(graph::ValueId, const Access&)>& visit);
 
-/// Writes the functions and phases of a frame. `buffers` are the values that earlier frames left in memory.
+/// Writes the functions and phases of a frame. `buffers` are the values that earlier frames left in
+/// memory.
 void emit_frame(const graph::Graph& graph, const Frame& frame, Schedule& schedule, Step& step,
                 const std::map<graph::ValueId, Buffer>& buffers, int vector_bytes);
 
-// Reduction arithmetic (monoid.cpp). An accumulator is one loop value, two for arg- (value, position).
+// Reduction arithmetic (monoid.cpp). An accumulator is one loop value, two for arg- (value,
+// position).
 struct Accumulator {
   loop::Value value = loop::kNone, position = loop::kNone;
 };
 Accumulator identity(loop::Builder& b, prim::Monoid monoid, DType dtype, int lanes);
-Accumulator combine(loop::Builder& b, prim::Monoid monoid, DType dtype, Accumulator a, Accumulator x);
+Accumulator combine(loop::Builder& b, prim::Monoid monoid, DType dtype, Accumulator a,
+                    Accumulator x);
 Accumulator choose(loop::Builder& b, loop::Value mask, Accumulator a, Accumulator otherwise);
 
 }  // namespace flambeau::kernel

@@ -1,7 +1,8 @@
-// Matrix products: the template from which a product kernel is made for an operand type and an epilogue.
-// The order of summation is part of the definition: K is cut into blocks of kContractionBlock elements, inside
-// a block one chain of fma (multiply and add for integers) in ascending k from zero, block sums added in
-// ascending order. M, N, strides, tiles and threads never change it.
+// Matrix products: the template from which a product kernel is made for an operand type and an
+// epilogue. The order of summation is part of the definition: K is cut into blocks of
+// kContractionBlock elements, inside a block one chain of fma (multiply and add for integers) in
+// ascending k from zero, block sums added in ascending order. M, N, strides, tiles and threads
+// never change it.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,20 @@ constexpr int64_t kContractionBlock = 256;
 
 /// Argument slots of a product; those of the epilogue follow.
 enum MatmulSlot : int {
-  kLeft, kRight,                                // pointers of A and B
-  kLeftScratch, kRightScratch,                  // pointers, see scratch_bytes
-  kBatch, kRows, kColumns, kDepth,              // sizes
-  kLeftStrides,                                 // of A by batch, m, k, in elements
-  kRightStrides = kLeftStrides + 3,             // of B by batch, k, n
-  kPanels = kRightStrides + 3,  // how B is read; this and the next are filled in by run()
-  kTaskTiles,                   // row tiles of a task
-  kTileStride, kChainStride,    // between column tiles of B and along k inside a tile, in elements
+  kLeft,
+  kRight,  // pointers of A and B
+  kLeftScratch,
+  kRightScratch,  // pointers, see scratch_bytes
+  kBatch,
+  kRows,
+  kColumns,
+  kDepth,                            // sizes
+  kLeftStrides,                      // of A by batch, m, k, in elements
+  kRightStrides = kLeftStrides + 3,  // of B by batch, k, n
+  kPanels = kRightStrides + 3,       // how B is read; this and the next are filled in by run()
+  kTaskTiles,                        // row tiles of a task
+  kTileStride,
+  kChainStride,  // between column tiles of B and along k inside a tile, in elements
   kMatmulSlots,
 };
 
@@ -34,17 +41,19 @@ struct MatmulSpec {
   int vector_bytes = 32;
 };
 
-/// Stores a vector of finished sums, in the accumulator's type: columns col, col + 1, ... of row `row` of
-/// product `batch` (i64 scalars). Lanes where `mask` (i1 lanes, or kNone for all) is false are not part of it.
-using Epilogue = std::function<void(loop::Builder&, loop::Value value, loop::Value batch, loop::Value row, loop::Value col, loop::Value mask)>;
+/// Stores a vector of finished sums, in the accumulator's type: columns col, col + 1, ... of row
+/// `row` of product `batch` (i64 scalars). Lanes where `mask` (i1 lanes, or kNone for all) is false
+/// are not part of it.
+using Epilogue = std::function<void(loop::Builder&, loop::Value value, loop::Value batch,
+                                    loop::Value row, loop::Value col, loop::Value mask)>;
 
 class MatmulPhases {
  public:
   explicit MatmulPhases(const MatmulSpec& spec);
   /// Bytes of scratch buffer 0 (A) or 1 (B and sums) for the sizes and strides in `slots`.
   int64_t scratch_bytes(int which, const int64_t* slots) const;
-  /// Runs the product on the thread pool. `entries` are the compiled functions of the module; strides and
-  /// pointers in `slots` are replaced by those of packed operands.
+  /// Runs the product on the thread pool. `entries` are the compiled functions of the module;
+  /// strides and pointers in `slots` are replaced by those of packed operands.
   void run(const std::vector<loop::Entry>& entries, int64_t* slots) const;
 
  private:

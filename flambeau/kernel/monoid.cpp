@@ -34,7 +34,8 @@ Value beyond(Builder& b, Monoid monoid, DType dtype, Value a, Value x) {
     Value not_a = b.unary(Opcode::bit_not, a), not_x = b.unary(Opcode::bit_not, x);
     return largest ? b.bit_and(x, not_a) : b.bit_and(not_x, a);
   }
-  if (dtype == DType::uint8) return largest ? b.compare(Opcode::ult, a, x) : b.compare(Opcode::ult, x, a);
+  if (dtype == DType::uint8)
+    return largest ? b.compare(Opcode::ult, a, x) : b.compare(Opcode::ult, x, a);
   Value strictly = b.compare(largest ? Opcode::gt : Opcode::lt, x, a);
   if (!is_float(dtype)) return strictly;
   Value a_number = b.compare(Opcode::eq, a, a), x_nan = b.compare(Opcode::ne, x, x);
@@ -65,15 +66,21 @@ Accumulator identity(Builder& b, Monoid monoid, DType dtype, int lanes) {
 
 Accumulator combine(Builder& b, Monoid monoid, DType dtype, Accumulator a, Accumulator x) {
   switch (monoid) {
-    case Monoid::sum: return {b.add(a.value, x.value), loop::kNone};
-    case Monoid::product: return {b.mul(a.value, x.value), loop::kNone};
-    case Monoid::all: return {b.bit_and(a.value, x.value), loop::kNone};
-    case Monoid::any: return {b.bit_or(a.value, x.value), loop::kNone};
+    case Monoid::sum:
+      return {b.add(a.value, x.value), loop::kNone};
+    case Monoid::product:
+      return {b.mul(a.value, x.value), loop::kNone};
+    case Monoid::all:
+      return {b.bit_and(a.value, x.value), loop::kNone};
+    case Monoid::any:
+      return {b.bit_or(a.value, x.value), loop::kNone};
     case Monoid::maximum:
-    case Monoid::minimum: return {b.select(beyond(b, monoid, dtype, a.value, x.value), x.value, a.value), loop::kNone};
+    case Monoid::minimum:
+      return {b.select(beyond(b, monoid, dtype, a.value, x.value), x.value, a.value), loop::kNone};
     default: {
       // Of equal values the first position wins, whichever side it comes from.
-      Value earlier = b.bit_and(equal(b, dtype, a.value, x.value), b.compare(Opcode::lt, x.position, a.position));
+      Value earlier = b.bit_and(equal(b, dtype, a.value, x.value),
+                                b.compare(Opcode::lt, x.position, a.position));
       return choose(b, b.bit_or(beyond(b, monoid, dtype, a.value, x.value), earlier), x, a);
     }
   }

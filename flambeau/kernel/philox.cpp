@@ -1,5 +1,6 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in loop IR, one block a lane. Words are kept in 64-bit
-// lanes, so that a 32x32 product is one multiplication. Same counter layout as base/philox.h.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in loop IR, one block a lane. Words are kept in
+// 64-bit lanes, so that a 32x32 product is one multiplication. Same counter layout as
+// base/philox.h.
 #include "flambeau/kernel/emitter.h"
 
 namespace flambeau::kernel {
@@ -16,7 +17,8 @@ Value philox_word(loop::Builder& b, Value seed, Value offset, Value index, int w
   Value counter[4] = {low(index), high(index), low(offset), high(offset)};
   Value key[2] = {low(seed), high(seed)};
   for (int round = 0; round < 10; ++round) {
-    Value p0 = b.mul(counter[0], constant(0xD2511F53)), p1 = b.mul(counter[2], constant(0xCD9E8D57));
+    Value p0 = b.mul(counter[0], constant(0xD2511F53)),
+          p1 = b.mul(counter[2], constant(0xCD9E8D57));
     Value next[4] = {b.bit_xor(b.bit_xor(high(p1), counter[1]), key[0]), low(p1),
                      b.bit_xor(b.bit_xor(high(p0), counter[3]), key[1]), low(p0)};
     for (int i = 0; i < 4; ++i) counter[i] = next[i];

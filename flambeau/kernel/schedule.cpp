@@ -1,9 +1,10 @@
 // Which values get memory, which are computed together, and in which order.
 //
-// Roots are the values that something must be done about: reductions, products, puts, scans, results, and
-// operands that a product reads. Every other value is computed where it is used. A root joins the earliest
-// frame over its domain that comes after everything it depends on; a dependency within the frame is allowed
-// where it is of the same row. A product takes the chain of elementwise operations behind it as its epilogue.
+// Roots are the values that something must be done about: reductions, products, puts, scans,
+// results, and operands that a product reads. Every other value is computed where it is used. A
+// root joins the earliest frame over its domain that comes after everything it depends on; a
+// dependency within the frame is allowed where it is of the same row. A product takes the chain of
+// elementwise operations behind it as its epilogue.
 #include "flambeau/kernel/schedule.h"
 
 #include <algorithm>
@@ -61,13 +62,14 @@ bool is_contiguous(const Graph& g, const Shape& shape, const Layout& layout) {
 struct Placed {
   Frame frame;
   bool product = false;
-  ValueId dot = -1;                // of a product
-  std::vector<Root> epilogue;      // of a product; empty: the product itself is stored
+  ValueId dot = -1;            // of a product
+  std::vector<Root> epilogue;  // of a product; empty: the product itself is stored
 };
 
 class Scheduler {
  public:
-  Scheduler(const Graph& g, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs, int vector_bytes)
+  Scheduler(const Graph& g, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs,
+            int vector_bytes)
       : g_(g), input_layouts_(inputs), output_layouts_(outputs), vector_bytes_(vector_bytes) {}
 
   Schedule run() {
@@ -109,8 +111,10 @@ class Scheduler {
   void place_outputs() {
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       ValueId v = g_.outputs[k];
-      if (g_.value(v).node < 0 || buffers_.count(v)) copies_.emplace_back(k, v);
-      else buffers_[v] = output_buffer(k);
+      if (g_.value(v).node < 0 || buffers_.count(v))
+        copies_.emplace_back(k, v);
+      else
+        buffers_[v] = output_buffer(k);
     }
   }
 
@@ -120,7 +124,8 @@ class Scheduler {
     schedule_.values.push_back(v);
   }
 
-  /// Operands of products are views of buffers where index maps allow it; else they get memory of their own.
+  /// Operands of products are views of buffers where index maps allow it; else they get memory of
+  /// their own.
   void find_operands() {
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& n = g_.nodes[i];
@@ -129,8 +134,11 @@ class Scheduler {
           views_[n.outputs[0]] = {operand_view(n.inputs[0]), operand_view(n.inputs[1])};
           break;
         case PrimitiveKind::put:
-        case PrimitiveKind::scan: give_memory(n.outputs[0]); break;
-        default: break;
+        case PrimitiveKind::scan:
+          give_memory(n.outputs[0]);
+          break;
+        default:
+          break;
       }
     }
   }
@@ -142,9 +150,11 @@ class Scheduler {
       const Node* n = g_.node_of(v);
       if (!n) break;
       PrimitiveKind k = n->primitive->kind;
-      bool map = k == PrimitiveKind::broadcast || k == PrimitiveKind::permute || k == PrimitiveKind::slice;
+      bool map =
+          k == PrimitiveKind::broadcast || k == PrimitiveKind::permute || k == PrimitiveKind::slice;
       if (k == PrimitiveKind::reshape) {
-        // A reshape is a view where its operand is contiguous, or where only dims of size 1 come and go.
+        // A reshape is a view where its operand is contiguous, or where only dims of size 1 come
+        // and go.
         ValueId x = n->inputs[0];
         auto it = buffers_.find(x);
         bool contiguous = it != buffers_.end() ? it->second.contiguous : !is_index_map(x);
@@ -162,7 +172,8 @@ class Scheduler {
 
   bool is_index_map(ValueId v) const {
     PrimitiveKind k = kind(v);
-    return k == PrimitiveKind::broadcast || k == PrimitiveKind::permute || k == PrimitiveKind::slice || k == PrimitiveKind::reshape;
+    return k == PrimitiveKind::broadcast || k == PrimitiveKind::permute ||
+           k == PrimitiveKind::slice || k == PrimitiveKind::reshape;
   }
 
   bool only_ones_differ(const Shape& a, const Shape& b) const {
@@ -186,20 +197,22 @@ class Scheduler {
   Access identity_access(ValueId v) const {
     const Shape& shape = g_.value(v).shape;
     Access a(shape.size());
-    for (size_t d = 0; d < a.size(); ++d) a[d] = g_.sizes.is_value(shape[d], 1) ? kFixed : static_cast<int>(d);
+    for (size_t d = 0; d < a.size(); ++d)
+      a[d] = g_.sizes.is_value(shape[d], 1) ? kFixed : static_cast<int>(d);
     return a;
   }
 
   /// A product whose only reader is one elementwise result over the same positions needs no memory.
   void find_epilogues() {
     std::map<ValueId, std::vector<ValueId>> readers;  // product -> roots that read it
-    std::set<ValueId> direct;                          // products that something but an elementwise root reads
+    std::set<ValueId> direct;  // products that something but an elementwise root reads
     for (const OperandView& view : schedule_.views) direct.insert(view.base);
     std::map<ValueId, Access> access;
     for (const Node& n : g_.nodes) {
       for (ValueId v : n.outputs) {
         if (!is_root(v) || kind(v) == PrimitiveKind::dot) continue;
-        bool elementwise = kind(v) != PrimitiveKind::reduce && kind(v) != PrimitiveKind::put && kind(v) != PrimitiveKind::scan;
+        bool elementwise = kind(v) != PrimitiveKind::reduce && kind(v) != PrimitiveKind::put &&
+                           kind(v) != PrimitiveKind::scan;
         walk(g_, v, identity_access(v), [&](ValueId u, const Access& a) {
           if (kind(u) == PrimitiveKind::dot) {
             readers[u].push_back(v);
@@ -261,8 +274,10 @@ class Scheduler {
     return result;
   }
 
-  /// The first frame after `dependencies`, where those in a frame for which `local` holds may be in it.
-  size_t earliest(const std::vector<Dependency>& dependencies, size_t frame, const std::function<bool(const Dependency&)>& local) const {
+  /// The first frame after `dependencies`, where those in a frame for which `local` holds may be in
+  /// it.
+  size_t earliest(const std::vector<Dependency>& dependencies, size_t frame,
+                  const std::function<bool(const Dependency&)>& local) const {
     size_t first = 0;
     for (const Dependency& d : dependencies) {
       size_t at = placed_.at(d.value);
@@ -280,14 +295,16 @@ class Scheduler {
   }
   static Access full_access(const Frame& f, const Graph& g) {
     Access a;
-    for (size_t d = 0; d < f.full.size(); ++d) a.push_back(g.sizes.is_value(f.full[d], 1) ? kFixed : static_cast<int>(d));
+    for (size_t d = 0; d < f.full.size(); ++d)
+      a.push_back(g.sizes.is_value(f.full[d], 1) ? kFixed : static_cast<int>(d));
     return a;
   }
 
   /// Whether a dependency reached at `d.access` from the domain of frame `f` is of the same row.
   bool is_local(const Frame& f, const Dependency& d) const {
     if (f.kind != Frame::Kind::rows) return false;
-    if (kind(d.value) == PrimitiveKind::reduce && is_row_result(f, d.value)) return d.access == kept_access(f, g_);
+    if (kind(d.value) == PrimitiveKind::reduce && is_row_result(f, d.value))
+      return d.access == kept_access(f, g_);
     const Shape& shape = g_.value(d.value).shape;
     return d.access == (shape == f.full ? full_access(f, g_) : kept_access(f, g_));
   }
@@ -298,7 +315,8 @@ class Scheduler {
 
   std::vector<bool> reduced_dims(const Node& n) const {
     std::vector<bool> reduced(g_.value(n.inputs[0]).shape.size());
-    for (size_t i = 1; i < n.attributes.ints.size(); ++i) reduced[static_cast<size_t>(n.attributes.ints[i])] = true;
+    for (size_t i = 1; i < n.attributes.ints.size(); ++i)
+      reduced[static_cast<size_t>(n.attributes.ints[i])] = true;
     return reduced;
   }
 
@@ -330,8 +348,10 @@ class Scheduler {
   void place(ValueId v) {
     const Node& n = *g_.node_of(v);
     auto found = buffers_.find(v);
-    Root root{v, found == buffers_.end() ? -1 : found->second.id, found == buffers_.end() ? Buffer{-1, true, {}} : found->second};
-    if (auto it = fused_roots_.find(v); it != fused_roots_.end()) return place_product(it->second, {root});
+    Root root{v, found == buffers_.end() ? -1 : found->second.id,
+              found == buffers_.end() ? Buffer{-1, true, {}} : found->second};
+    if (auto it = fused_roots_.find(v); it != fused_roots_.end())
+      return place_product(it->second, {root});
     switch (n.primitive->kind) {
       case PrimitiveKind::dot: {
         if (root.buffer < 0) {
@@ -343,15 +363,23 @@ class Scheduler {
       case PrimitiveKind::put: {
         // The first operand is copied into the result's memory, then positions are written.
         place_pointwise({n.inputs[0], root.buffer, root.layout}, v);
-        Frame f{Frame::Kind::put, g_.value(v).shape, std::vector<bool>(g_.value(v).shape.size()), {root}};
+        Frame f{Frame::Kind::put,
+                g_.value(v).shape,
+                std::vector<bool>(g_.value(v).shape.size()),
+                {root}};
         return place_alone(std::move(f), v, {n.inputs[1], n.inputs[2]});
       }
       case PrimitiveKind::scan: {
-        Frame f{Frame::Kind::scan, g_.value(v).shape, std::vector<bool>(g_.value(v).shape.size()), {root}};
+        Frame f{Frame::Kind::scan,
+                g_.value(v).shape,
+                std::vector<bool>(g_.value(v).shape.size()),
+                {root}};
         return place_alone(std::move(f), v, {n.inputs[0]});
       }
-      case PrimitiveKind::reduce: return place_reduction(v, root);
-      default: return place_pointwise(root);
+      case PrimitiveKind::reduce:
+        return place_reduction(v, root);
+      default:
+        return place_pointwise(root);
     }
   }
 
@@ -379,7 +407,8 @@ class Scheduler {
     const Node& n = *g_.node_of(v);
     Frame f{Frame::Kind::rows, g_.value(n.inputs[0]).shape, reduced_dims(n), {}};
     bool everything = true;
-    for (size_t d = 0; d < f.full.size(); ++d) everything &= f.reduced[d] || g_.sizes.is_value(f.full[d], 1);
+    for (size_t d = 0; d < f.full.size(); ++d)
+      everything &= f.reduced[d] || g_.sizes.is_value(f.full[d], 1);
     if (everything && f.reduced.back()) {
       f.kind = Frame::Kind::blocks;
       if (root.buffer < 0) {
@@ -391,8 +420,10 @@ class Scheduler {
     size_t at = frames_.size();
     for (size_t i = 0; i < frames_.size() && at == frames_.size(); ++i) {
       const Placed& p = frames_[i];
-      bool fits = !p.product && p.frame.kind == f.kind && p.frame.full == f.full && p.frame.reduced == f.reduced;
-      if (fits && earliest(deps, i, [&](const Dependency& d) { return is_local(p.frame, d); }) <= i) at = i;
+      bool fits = !p.product && p.frame.kind == f.kind && p.frame.full == f.full &&
+                  p.frame.reduced == f.reduced;
+      if (fits && earliest(deps, i, [&](const Dependency& d) { return is_local(p.frame, d); }) <= i)
+        at = i;
     }
     if (at == frames_.size()) at = new_frame(std::move(f));
     settle(deps, at);
@@ -408,7 +439,8 @@ class Scheduler {
     for (size_t i = 0; i < frames_.size() && at == frames_.size(); ++i) {
       const Placed& p = frames_[i];
       if (p.product || p.frame.kind != Frame::Kind::rows) continue;
-      bool reduces = std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) != p.frame.reduced.end();
+      bool reduces =
+          std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) != p.frame.reduced.end();
       bool along = !p.frame.reduced.empty() && p.frame.reduced.back();
       bool full = p.frame.full == shape && (!reduces || along);
       Shape kept;
@@ -417,22 +449,28 @@ class Scheduler {
       }
       bool of_row = reduces && !full && kept == shape;
       if (!full && !of_row) continue;
-      auto deps = dependencies(v, full ? full_access(p.frame, g_) : kept_access(p.frame, g_), root.buffer == (buffers_.count(v) ? buffers_.at(v).id : -1) ? v : -1);
+      auto deps =
+          dependencies(v, full ? full_access(p.frame, g_) : kept_access(p.frame, g_),
+                       root.buffer == (buffers_.count(v) ? buffers_.at(v).id : -1) ? v : -1);
       auto local = [&](const Dependency& d) { return is_local(p.frame, d); };
       if (earliest(deps, i, local) > i) continue;
-      bool depends = std::any_of(deps.begin(), deps.end(), [&](const Dependency& d) { return placed_.at(d.value) == i; });
+      bool depends = std::any_of(deps.begin(), deps.end(),
+                                 [&](const Dependency& d) { return placed_.at(d.value) == i; });
       if (reduces && !depends && of_row) continue;
       at = i;
       chosen = std::move(deps);
     }
     if (at == frames_.size()) {
       at = new_frame({Frame::Kind::rows, shape, std::vector<bool>(shape.size()), {}});
-      chosen = dependencies(v, identity_access(v), root.buffer == (buffers_.count(v) ? buffers_.at(v).id : -1) ? v : -1);
+      chosen = dependencies(v, identity_access(v),
+                            root.buffer == (buffers_.count(v) ? buffers_.at(v).id : -1) ? v : -1);
     }
     settle(chosen, at);
     frames_[at].frame.roots.push_back(root);
-    if (name >= 0) placed_[name] = at;
-    else if (!placed_.count(v) && g_.value(v).node >= 0) placed_[v] = at;
+    if (name >= 0)
+      placed_[name] = at;
+    else if (!placed_.count(v) && g_.value(v).node >= 0)
+      placed_[v] = at;
   }
 
   /// Reads of inputs and writes of results, frame by frame.
@@ -442,7 +480,8 @@ class Scheduler {
       bool same_place;
     };
     std::vector<std::vector<Read>> reads(g_.inputs.size());
-    std::vector<size_t> written(g_.outputs.size(), frames_.size());  // the first frame that writes a result
+    std::vector<size_t> written(g_.outputs.size(),
+                                frames_.size());  // the first frame that writes a result
     std::map<ValueId, size_t> number;
     for (size_t i = 0; i < g_.inputs.size(); ++i) number[g_.inputs[i].value] = i;
     for (size_t f = 0; f < frames_.size(); ++f) {
@@ -450,7 +489,9 @@ class Scheduler {
       if (p.product) {
         auto [left, right] = views_.at(p.dot);
         for (int32_t view : {left, right}) {
-          if (auto it = number.find(schedule_.views[static_cast<size_t>(view)].base); it != number.end()) reads[it->second].push_back({f, false});
+          if (auto it = number.find(schedule_.views[static_cast<size_t>(view)].base);
+              it != number.end())
+            reads[it->second].push_back({f, false});
         }
       }
       std::map<ValueId, Buffer> visible = buffers_of(p.frame);
@@ -461,15 +502,20 @@ class Scheduler {
         }
         bool rows = !p.product && p.frame.kind == Frame::Kind::rows;
         const Node* n = g_.node_of(r.value);
-        bool reduces = rows && n && n->primitive->kind == PrimitiveKind::reduce && visible.count(r.value) == 0;
+        bool reduces =
+            rows && n && n->primitive->kind == PrimitiveKind::reduce && visible.count(r.value) == 0;
         Access access = !rows ? Access(g_.value(r.value).shape.size(), kUnknown)
-                        : reduces || g_.value(r.value).shape == p.frame.full ? full_access(p.frame, g_) : kept_access(p.frame, g_);
+                        : reduces || g_.value(r.value).shape == p.frame.full
+                            ? full_access(p.frame, g_)
+                            : kept_access(p.frame, g_);
         walk(g_, reduces ? n->inputs[0] : r.value, access, [&](ValueId u, const Access& a) {
           auto it = number.find(u);
           if (it == number.end()) return visible.count(u) == 0;
           // A pass over a row may leave values in the memory of a result that a later pass needs.
-          bool single_pass = std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) == p.frame.reduced.end();
-          bool same_place = rows && single_pass && g_.value(u).shape == p.frame.full && a == full_access(p.frame, g_);
+          bool single_pass = std::find(p.frame.reduced.begin(), p.frame.reduced.end(), true) ==
+                             p.frame.reduced.end();
+          bool same_place = rows && single_pass && g_.value(u).shape == p.frame.full &&
+                            a == full_access(p.frame, g_);
           reads[it->second].push_back({f, same_place});
           return false;
         });
@@ -478,7 +524,9 @@ class Scheduler {
     for (const auto& of_input : reads) {
       auto& row = schedule_.overwritable.emplace_back();
       for (size_t at : written) {
-        row.push_back(std::all_of(of_input.begin(), of_input.end(), [&](const Read& r) { return r.frame < at || (r.frame == at && r.same_place); }));
+        row.push_back(std::all_of(of_input.begin(), of_input.end(), [&](const Read& r) {
+          return r.frame < at || (r.frame == at && r.same_place);
+        }));
       }
     }
   }
@@ -505,7 +553,8 @@ class Scheduler {
       }
       if (!open) schedule_.steps.emplace_back();
       open = true;
-      emit_frame(g_, p.frame, schedule_, schedule_.steps.back(), buffers_of(p.frame), vector_bytes_);
+      emit_frame(g_, p.frame, schedule_, schedule_.steps.back(), buffers_of(p.frame),
+                 vector_bytes_);
     }
   }
 
@@ -530,16 +579,20 @@ class Scheduler {
     MatmulSpec spec;
     spec.operand = prim::scalar_of(operand);
     spec.unsigned_operand = operand == DType::uint8;
-    spec.accumulator = operand == DType::float64 ? loop::Scalar::f64 : operand == DType::int64 ? loop::Scalar::i64
-                       : is_integer(operand) ? loop::Scalar::i32 : loop::Scalar::f32;
+    spec.accumulator = operand == DType::float64 ? loop::Scalar::f64
+                       : operand == DType::int64 ? loop::Scalar::i64
+                       : is_integer(operand)     ? loop::Scalar::i32
+                                                 : loop::Scalar::f32;
     spec.vector_bytes = vector_bytes_;
     std::map<ValueId, Buffer> visible = buffers_of(p.frame);
     visible.erase(p.dot);
-    Epilogue epilogue = [&](loop::Builder& builder, loop::Value value, loop::Value batch, loop::Value row, loop::Value col, loop::Value mask) {
+    Epilogue epilogue = [&](loop::Builder& builder, loop::Value value, loop::Value batch,
+                            loop::Value row, loop::Value col, loop::Value mask) {
       Emitter e(builder, g_, schedule_, step, visible, builder.type(value).lanes);
       // Narrow integers were accumulated in 32 bits and wrap.
       loop::Scalar kept = prim::scalar_of(g_.value(p.dot).dtype);
-      if (builder.type(value).scalar != kept) value = builder.cast(loop::Opcode::itrunc, value, kept);
+      if (builder.type(value).scalar != kept)
+        value = builder.cast(loop::Opcode::itrunc, value, kept);
       e.know(p.dot, {value, loop::kNone});
       Index places[3] = {{batch, 0, loop::kNone}, {row, 0, loop::kNone}, {col, 1, loop::kNone}};
       std::vector<Index> used;
@@ -551,7 +604,8 @@ class Scheduler {
       for (const Root& r : p.epilogue) {
         Indices at;
         size_t next = 0;
-        for (SizeId s : g_.value(r.value).shape) at.push_back(g_.sizes.is_value(s, 1) ? e.zero() : used[next++]);
+        for (SizeId s : g_.value(r.value).shape)
+          at.push_back(g_.sizes.is_value(s, 1) ? e.zero() : used[next++]);
         stores.emplace_back(&r, at);
       }
       // One column is one lane in use.
@@ -569,7 +623,8 @@ class Scheduler {
   int vector_bytes_;
   Schedule schedule_;
   std::map<ValueId, Buffer> buffers_;
-  std::vector<std::pair<size_t, ValueId>> copies_;  // results that repeat an input or another result
+  std::vector<std::pair<size_t, ValueId>>
+      copies_;  // results that repeat an input or another result
   std::map<ValueId, std::pair<int32_t, int32_t>> views_;
   std::set<ValueId> fused_dots_;
   std::map<ValueId, ValueId> fused_roots_;  // root -> product
@@ -579,7 +634,8 @@ class Scheduler {
 
 }  // namespace
 
-Schedule build_schedule(const Graph& graph, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs, int vector_bytes) {
+Schedule build_schedule(const Graph& graph, const std::vector<Layout>& inputs,
+                        const std::vector<Layout>& outputs, int vector_bytes) {
   return Scheduler(graph, inputs, outputs, vector_bytes).run();
 }
 

@@ -41,12 +41,24 @@ bool fold(Opcode op, Scalar scalar, int64_t a, int64_t b, int64_t* out) {
   const int width = bits(scalar);
   const bool shift_ok = ub < static_cast<uint64_t>(width);
   switch (op) {
-    case Opcode::add: *out = static_cast<int64_t>(ua + ub); return true;
-    case Opcode::sub: *out = static_cast<int64_t>(ua - ub); return true;
-    case Opcode::mul: *out = static_cast<int64_t>(ua * ub); return true;
-    case Opcode::bit_and: *out = a & b; return true;
-    case Opcode::bit_or: *out = a | b; return true;
-    case Opcode::bit_xor: *out = a ^ b; return true;
+    case Opcode::add:
+      *out = static_cast<int64_t>(ua + ub);
+      return true;
+    case Opcode::sub:
+      *out = static_cast<int64_t>(ua - ub);
+      return true;
+    case Opcode::mul:
+      *out = static_cast<int64_t>(ua * ub);
+      return true;
+    case Opcode::bit_and:
+      *out = a & b;
+      return true;
+    case Opcode::bit_or:
+      *out = a | b;
+      return true;
+    case Opcode::bit_xor:
+      *out = a ^ b;
+      return true;
     case Opcode::shl:
       if (!shift_ok) return false;
       *out = static_cast<int64_t>(ua << ub);
@@ -66,7 +78,8 @@ bool fold(Opcode op, Scalar scalar, int64_t a, int64_t b, int64_t* out) {
       if (b == 0 || b == -1) return false;
       *out = op == Opcode::sdiv ? a / b : a % b;
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -125,11 +138,16 @@ Value Builder::bits(int64_t pattern, Type type) {
 
 Value Builder::real(double value, Type type) {
   switch (type.scalar) {
-    case Scalar::f64: return bits(std::bit_cast<int64_t>(value), type);
-    case Scalar::f32: return bits(std::bit_cast<int32_t>(static_cast<float>(value)), type);
-    case Scalar::f16: return bits(narrow(value, 10, 5), type);
-    case Scalar::bf16: return bits(narrow(value, 7, 8), type);
-    default: fail(ErrorKind::internal, "internal error: loop IR: real constant of an integer type");
+    case Scalar::f64:
+      return bits(std::bit_cast<int64_t>(value), type);
+    case Scalar::f32:
+      return bits(std::bit_cast<int32_t>(static_cast<float>(value)), type);
+    case Scalar::f16:
+      return bits(narrow(value, 10, 5), type);
+    case Scalar::bf16:
+      return bits(narrow(value, 7, 8), type);
+    default:
+      fail(ErrorKind::internal, "internal error: loop IR: real constant of an integer type");
   }
 }
 

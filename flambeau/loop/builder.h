@@ -24,8 +24,8 @@ class Builder {
 
   // Leaves. Vector constants repeat the scalar.
   Value integer(int64_t value, Type type = {Scalar::i64, 1});
-  Value real(double value, Type type);             // rounded to the type (f32, f64, f16, bf16)
-  Value bits(int64_t bits, Type type);             // any scalar by its bit pattern
+  Value real(double value, Type type);  // rounded to the type (f32, f64, f16, bf16)
+  Value bits(int64_t bits, Type type);  // any scalar by its bit pattern
   Value lanes(Type type);
   Value slot(int number, Scalar scalar);
   Value begin();
@@ -50,7 +50,7 @@ class Builder {
   Value select(Value condition, Value a, Value b);
   Value cast(Opcode op, Value a, Scalar to);
   Value bitcast(Value a, Scalar to) { return cast(Opcode::bitcast, a, to); }
-  Value splat(Value scalar, int lanes);            // a value that already has the lanes is returned as it is
+  Value splat(Value scalar, int lanes);  // a value that already has the lanes is returned as it is
   Value extract(Value vector, int lane);
   Value insert(Value vector, Value scalar, int lane);
   Value shuffle(Value a, Value b, std::vector<int32_t> mask);
@@ -60,9 +60,12 @@ class Builder {
   Value stack(int64_t bytes);
   void prefetch(Value pointer, Value index, int bytes_per_element);
 
-  /// for (index = lo; index < hi; index += step) carried = body(index, carried); returns the last carried values.
-  std::vector<Value> loop(Value lo, Value hi, int64_t step, std::vector<Value> init,
-                          const std::function<std::vector<Value>(Value index, const std::vector<Value>& carried)>& body);
+  /// for (index = lo; index < hi; index += step) carried = body(index, carried); returns the last
+  /// carried values.
+  std::vector<Value> loop(
+      Value lo, Value hi, int64_t step, std::vector<Value> init,
+      const std::function<std::vector<Value>(Value index, const std::vector<Value>& carried)>&
+          body);
   /// Both sides must return values of the same types.
   std::vector<Value> branch(Value condition, const std::function<std::vector<Value>()>& then,
                             const std::function<std::vector<Value>()>& otherwise);
@@ -77,7 +80,8 @@ class Builder {
   Value smax(Value a, Value b) { return select(compare(Opcode::gt, a, b), a, b); }
 
  private:
-  Value emit(Opcode op, Type type, std::vector<Value> operands, int64_t imm = 0, std::vector<int32_t> mask = {});
+  Value emit(Opcode op, Type type, std::vector<Value> operands, int64_t imm = 0,
+             std::vector<int32_t> mask = {});
   Value new_value(Type type);
   void emit_effect(Opcode op, std::vector<Value> operands, int64_t imm = 0);
 

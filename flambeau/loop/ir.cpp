@@ -29,16 +29,21 @@ bool is_integer(Scalar s) { return s <= Scalar::i64; }
 
 int bits(Scalar s) {
   switch (s) {
-    case Scalar::i1: return 1;
-    case Scalar::i8: return 8;
+    case Scalar::i1:
+      return 1;
+    case Scalar::i8:
+      return 8;
     case Scalar::i16:
     case Scalar::f16:
-    case Scalar::bf16: return 16;
+    case Scalar::bf16:
+      return 16;
     case Scalar::i32:
-    case Scalar::f32: return 32;
+    case Scalar::f32:
+      return 32;
     case Scalar::i64:
     case Scalar::f64:
-    case Scalar::ptr: return 64;
+    case Scalar::ptr:
+      return 64;
   }
   fail(ErrorKind::internal, "internal error: loop IR scalar out of range");
 }
@@ -53,8 +58,10 @@ bool has_immediate(Opcode op) {
     case Opcode::offset:
     case Opcode::stack:
     case Opcode::prefetch:
-    case Opcode::loop: return true;
-    default: return false;
+    case Opcode::loop:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -5,7 +5,8 @@
 //
 // Bounds, in units in the last place (tests/unit/loop_math_test.cpp, tools/check_math.cpp):
 // float32 1 for every input, float64 2; pow 2 in both. lgamma, digamma and erfinv: float32 1,
-// float64 4; lgamma and digamma of negative arguments float64 16, where the result is not near zero.
+// float64 4; lgamma and digamma of negative arguments float64 16, where the result is not near
+// zero.
 #pragma once
 
 #include "flambeau/loop/builder.h"

@@ -34,8 +34,8 @@ Term erf_double(Term x) {
   return select(a < 1.0, near_zero(x), with_sign(1.0 - tail(a), x));
 }
 
-// In float32 arithmetic. The tail is at most 0.2, so that its error counts a fifth; the last product of its
-// polynomial is kept whole.
+// In float32 arithmetic. The tail is at most 0.2, so that its error counts a fifth; the last
+// product of its polynomial is kept whole.
 Term erf_single(Term x) {
   const Term a = abs(x);
   const Term near = fma(x, polynomial(x * x, kErfSingle), x);

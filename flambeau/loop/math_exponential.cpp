@@ -94,7 +94,8 @@ Exponential exp_of(Pair x) {
 
 // The same in float32. 1 + r is a sum of two, so that the last addition alone rounds near an ulp.
 Term exp_single(Pair x) {
-  constexpr double kHigh = 0x1.62e4p-1, kLow = 0x1.7f7d1cp-20;  // 17 bits, so that k times it is exact
+  constexpr double kHigh = 0x1.62e4p-1,
+                   kLow = 0x1.7f7d1cp-20;  // 17 bits, so that k times it is exact
   const Term bounded = at_least(at_most(x.high, 90.0), -110.0);
   const Rounded k = nearest(bounded * kLog2E);
   const Term first = fma(-k.value, kHigh, bounded);

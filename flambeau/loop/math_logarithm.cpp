@@ -52,8 +52,8 @@ Decomposed decompose(Term x) {
   // Counted from sqrt(1/2), so that the exponent field changes there.
   const Term bits = normal.as_bits() + (one - root_half);
   const Term mantissa = (bits & ((int64_t{1} << fraction_bits) - 1)) + root_half;
-  const Term bias = select(tiny, single ? -127 - 25.0 : -1023 - 54.0,
-                           x.real(single ? -127.0 : -1023.0));
+  const Term bias =
+      select(tiny, single ? -127 - 25.0 : -1023 - 54.0, x.real(single ? -127.0 : -1023.0));
   const Term field = bits >> fraction_bits;
   const Term exponent = single ? field.cast(Opcode::sitofp, Scalar::f32) + bias
                                : ((field | 0x4330000000000000).as_real() - 0x1p52) + bias;
@@ -146,7 +146,8 @@ Value acosh(Builder& b, Value x) {
     const Pair sum = two_sum(u, root);
     const Term zero = t.real(0.0);
     const Pair less_one = two_sum(t, t.real(-1.0));
-    const Pair f{select(large, less_one.high, sum.high), select(large, less_one.low, sum.low + root_low)};
+    const Pair f{select(large, less_one.high, sum.high),
+                 select(large, less_one.low, sum.low + root_low)};
     const Term y = log1p_of(f, select(large, 1.0, zero));
     return select((t >= 1.0) & (t < kInfinity), y, select(t < 1.0, kNaN, t));
   });
@@ -160,7 +161,8 @@ Value atanh(Builder& b, Value x) {
     const Pair below = fast_two_sum(t.real(1.0), -a);
     const Pair f = divide({a * 2.0, zero}, below);
     const Term y = with_sign(log1p_of(f, zero) * 0.5, t);
-    const Term special = select(a == 1.0, with_sign(t.real(kInfinity), t), select(a > 1.0, kNaN, t));
+    const Term special =
+        select(a == 1.0, with_sign(t.real(kInfinity), t), select(a > 1.0, kNaN, t));
     return select((a > 0x1p-28) & (a < 1.0), y, special);
   });
 }

@@ -57,8 +57,8 @@ Reduced reduce_large(Term x) {
   const Term back = 63 - shift;
   std::array<Term, 6> limb{bits, bits, bits, bits, bits, bits};  // 32 digits each, lowest first
   for (size_t i = 0; i < 3; ++i) {
-    const Term window = word[i].binary(Opcode::shl, shift) |
-                        (word[i + 1] >> 1).binary(Opcode::lshr, back);
+    const Term window =
+        word[i].binary(Opcode::shl, shift) | (word[i + 1] >> 1).binary(Opcode::lshr, back);
     limb[5 - 2 * i] = window >> 32;
     limb[4 - 2 * i] = window & kLow32;
   }
@@ -84,10 +84,10 @@ Reduced reduce_large(Term x) {
   const Term flip = select(negative, bits.integer(-1), bits.integer(0));
   const Term rest_top = rest ^ flip;  // the complement is short by 2^-126
   const Term rest_next = next ^ flip;
-  const Pair front = fast_two_sum(to_real(rest_top >> 32) * 0x1p-30,
-                                  to_real(rest_top & kLow32) * 0x1p-62);
-  const Pair back_part = fast_two_sum(to_real(rest_next >> 32) * 0x1p-94,
-                                      to_real(rest_next & kLow32) * 0x1p-126);
+  const Pair front =
+      fast_two_sum(to_real(rest_top >> 32) * 0x1p-30, to_real(rest_top & kLow32) * 0x1p-62);
+  const Pair back_part =
+      fast_two_sum(to_real(rest_next >> 32) * 0x1p-94, to_real(rest_next & kLow32) * 0x1p-126);
   const Pair sum = two_sum(front.high, back_part.high);
   const Pair turns = fast_two_sum(sum.high, sum.low + (front.low + back_part.low));
   const Pair r = turns * Pair{x.real(kHalfPi), x.real(kHalfPiLow)};

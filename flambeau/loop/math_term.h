@@ -61,48 +61,111 @@ inline Term constant(Term like, int x) { return constant(like, int64_t{x}); }
 template <class N>
 concept Number = std::is_arithmetic_v<N>;
 
-template <Number N> Term operator+(Term a, N b) { return a + constant(a, b); }
-template <Number N> Term operator-(Term a, N b) { return a - constant(a, b); }
-template <Number N> Term operator*(Term a, N b) { return a * constant(a, b); }
-template <Number N> Term operator/(Term a, N b) { return a / constant(a, b); }
-template <Number N> Term operator+(N a, Term b) { return constant(b, a) + b; }
-template <Number N> Term operator-(N a, Term b) { return constant(b, a) - b; }
-template <Number N> Term operator*(N a, Term b) { return constant(b, a) * b; }
-template <Number N> Term operator/(N a, Term b) { return constant(b, a) / b; }
-template <Number N> Term operator&(Term a, N b) { return a & constant(a, b); }
-template <Number N> Term operator|(Term a, N b) { return a | constant(a, b); }
-template <Number N> Term operator<(Term a, N b) { return a < constant(a, b); }
-template <Number N> Term operator<=(Term a, N b) { return a <= constant(a, b); }
-template <Number N> Term operator>(Term a, N b) { return a > constant(a, b); }
-template <Number N> Term operator>=(Term a, N b) { return a >= constant(a, b); }
-template <Number N> Term operator==(Term a, N b) { return a == constant(a, b); }
-template <Number N> Term operator!=(Term a, N b) { return a != constant(a, b); }
+template <Number N>
+Term operator+(Term a, N b) {
+  return a + constant(a, b);
+}
+template <Number N>
+Term operator-(Term a, N b) {
+  return a - constant(a, b);
+}
+template <Number N>
+Term operator*(Term a, N b) {
+  return a * constant(a, b);
+}
+template <Number N>
+Term operator/(Term a, N b) {
+  return a / constant(a, b);
+}
+template <Number N>
+Term operator+(N a, Term b) {
+  return constant(b, a) + b;
+}
+template <Number N>
+Term operator-(N a, Term b) {
+  return constant(b, a) - b;
+}
+template <Number N>
+Term operator*(N a, Term b) {
+  return constant(b, a) * b;
+}
+template <Number N>
+Term operator/(N a, Term b) {
+  return constant(b, a) / b;
+}
+template <Number N>
+Term operator&(Term a, N b) {
+  return a & constant(a, b);
+}
+template <Number N>
+Term operator|(Term a, N b) {
+  return a | constant(a, b);
+}
+template <Number N>
+Term operator<(Term a, N b) {
+  return a < constant(a, b);
+}
+template <Number N>
+Term operator<=(Term a, N b) {
+  return a <= constant(a, b);
+}
+template <Number N>
+Term operator>(Term a, N b) {
+  return a > constant(a, b);
+}
+template <Number N>
+Term operator>=(Term a, N b) {
+  return a >= constant(a, b);
+}
+template <Number N>
+Term operator==(Term a, N b) {
+  return a == constant(a, b);
+}
+template <Number N>
+Term operator!=(Term a, N b) {
+  return a != constant(a, b);
+}
 inline Term operator<<(Term a, int n) { return a.binary(Opcode::shl, a.integer(n)); }
 inline Term operator>>(Term a, int n) { return a.binary(Opcode::lshr, a.integer(n)); }
 
 inline Term fma(Term a, Term b, Term c) {
   return {a.builder, a.builder->fma(a.value, b.value, c.value)};
 }
-template <Number N> Term fma(Term a, N b, Term c) { return fma(a, constant(a, b), c); }
-template <Number N> Term fma(Term a, Term b, N c) { return fma(a, b, constant(a, c)); }
-template <Number N, Number M> Term fma(Term a, N b, M c) {
+template <Number N>
+Term fma(Term a, N b, Term c) {
+  return fma(a, constant(a, b), c);
+}
+template <Number N>
+Term fma(Term a, Term b, N c) {
+  return fma(a, b, constant(a, c));
+}
+template <Number N, Number M>
+Term fma(Term a, N b, M c) {
   return fma(a, constant(a, b), constant(a, c));
 }
 inline Term select(Term condition, Term a, Term b) {
   return {a.builder, a.builder->select(condition.value, a.value, b.value)};
 }
-template <Number N> Term select(Term condition, N a, Term b) {
+template <Number N>
+Term select(Term condition, N a, Term b) {
   return select(condition, constant(b, a), b);
 }
-template <Number N> Term select(Term condition, Term a, N b) {
+template <Number N>
+Term select(Term condition, Term a, N b) {
   return select(condition, a, constant(a, b));
 }
 inline Term abs(Term a) { return a.unary(Opcode::abs); }
 inline Term sqrt(Term a) { return a.unary(Opcode::sqrt); }
 inline Term round_even(Term a) { return a.unary(Opcode::round_even); }
 /// The value with the larger or smaller number; a NaN in `a` stays.
-template <class N> Term at_least(Term a, N low) { return select(a < low, low, a); }
-template <class N> Term at_most(Term a, N high) { return select(a > high, high, a); }
+template <class N>
+Term at_least(Term a, N low) {
+  return select(a < low, low, a);
+}
+template <class N>
+Term at_most(Term a, N high) {
+  return select(a > high, high, a);
+}
 
 /// The sign bit of a float, as bits.
 Term sign_bit(Term x);
@@ -138,7 +201,8 @@ Term power_of_two(Term bits);
 /// denormal. n is given as the float.
 Term scale(Term x, Term n);
 
-/// exp(x.high + x.low) in float32 arithmetic, to less than one ulp; infinities and NaN as they should be.
+/// exp(x.high + x.low) in float32 arithmetic, to less than one ulp; infinities and NaN as they
+/// should be.
 Term exp_single(Pair x);
 
 /// Computes in float64 what `f` says; float32 operands are widened and the result rounded.

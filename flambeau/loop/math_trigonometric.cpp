@@ -132,8 +132,8 @@ Term atan2_double(Term y, Term x) {
   ay = select(both_infinite, 1.0, ay);
   ax = select(both_infinite | both_zero, 1.0, ax);
   const Term larger = select(ay > ax, ay, ax);
-  const Term factor = select(larger > 0x1p1000, 0x1p-100,
-                             select(larger < 0x1p-900, 0x1p120, x.real(1.0)));
+  const Term factor =
+      select(larger > 0x1p1000, 0x1p-100, select(larger < 0x1p-900, 0x1p120, x.real(1.0)));
   const Pair r = atan_of_quotient(ay * factor, ax * factor);
   const Pair left = two_sum(x.real(kPi), -r.high);
   const Term x_negative = sign_bit(x) != 0;

@@ -226,7 +226,8 @@ class Verifier {
       case Opcode::gt:
       case Opcode::ge:
       case Opcode::ult:
-      case Opcode::ule: return check_comparison(i);
+      case Opcode::ule:
+        return check_comparison(i);
       case Opcode::select:
         require_operands(3, 3);
         require_operand(0, {Scalar::i1, t.lanes});
@@ -242,7 +243,8 @@ class Verifier {
       case Opcode::fptoui:
       case Opcode::fpext:
       case Opcode::fptrunc:
-      case Opcode::bitcast: return check_cast(i);
+      case Opcode::bitcast:
+        return check_cast(i);
       case Opcode::splat:
         require_operands(1, 1);
         require_operand(0, {t.scalar, 1});
@@ -270,8 +272,12 @@ class Verifier {
                   text_of(operand(0)));
         }
         return;
-      case Opcode::load: require_operands(2, 3); return check_access(t, 2);
-      case Opcode::store: require_operands(3, 4); return check_access(operand(2), 3);
+      case Opcode::load:
+        require_operands(2, 3);
+        return check_access(t, 2);
+      case Opcode::store:
+        require_operands(3, 4);
+        return check_access(operand(2), 3);
       case Opcode::offset:
       case Opcode::prefetch:
         require_operands(2, 2);
@@ -289,7 +295,8 @@ class Verifier {
         return;
       case Opcode::loop:
       case Opcode::branch:
-      case Opcode::yield: return;
+      case Opcode::yield:
+        return;
     }
   }
 
@@ -318,17 +325,29 @@ class Verifier {
     bool ok = false;
     switch (i.opcode) {
       case Opcode::sext:
-      case Opcode::zext: ok = integers && from_bits < to_bits; break;
-      case Opcode::itrunc: ok = integers && from_bits > to_bits; break;
+      case Opcode::zext:
+        ok = integers && from_bits < to_bits;
+        break;
+      case Opcode::itrunc:
+        ok = integers && from_bits > to_bits;
+        break;
       case Opcode::sitofp:
-      case Opcode::uitofp: ok = is_integer(from.scalar) && is_computed_float(to); break;
+      case Opcode::uitofp:
+        ok = is_integer(from.scalar) && is_computed_float(to);
+        break;
       case Opcode::fptosi:
-      case Opcode::fptoui: ok = is_computed_float(from) && is_number(to); break;
-      case Opcode::fpext: ok = floats && from_bits < to_bits; break;
+      case Opcode::fptoui:
+        ok = is_computed_float(from) && is_number(to);
+        break;
+      case Opcode::fpext:
+        ok = floats && from_bits < to_bits;
+        break;
       case Opcode::fptrunc:
         ok = floats && from_bits > to_bits && !(from_bits == 64 && to_bits == 16);
         break;
-      default: ok = from_bits == to_bits; break;
+      default:
+        ok = from_bits == to_bits;
+        break;
     }
     require(ok, "not from ", text_of(from), " to ", text_of(to));
   }

@@ -10,6 +10,7 @@ namespace flambeau::ops {
 extern const Op<Tensor(const Sizes&, const Number&, std::optional<DType>)> full;
 
 /// A contiguous tensor over a copy of the values; for C++ programs and tests.
-Tensor from_values(const std::vector<double>& values, const Dims& sizes, DType dtype = DType::float32);
+Tensor from_values(const std::vector<double>& values, const Dims& sizes,
+                   DType dtype = DType::float32);
 
 }  // namespace flambeau::ops

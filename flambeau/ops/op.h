@@ -51,14 +51,17 @@ struct Box<std::tuple<T...>> {
     return take(list, std::index_sequence_for<T...>());
   }
   template <size_t... I>
-  static std::tuple<T...> take(TensorList& list, std::index_sequence<I...>) { return {list[I]...}; }
+  static std::tuple<T...> take(TensorList& list, std::index_sequence<I...>) {
+    return {list[I]...};
+  }
 };
 
 template <class R, class... A>
 struct Thunk {
   using Function = R (*)(A...);
   static void run(const void* function, Argument* arguments, Argument* result) {
-    unpack(reinterpret_cast<Function>(const_cast<void*>(function)), arguments, result, std::index_sequence_for<A...>());
+    unpack(reinterpret_cast<Function>(const_cast<void*>(function)), arguments, result,
+           std::index_sequence_for<A...>());
   }
   template <size_t... I>
   static void unpack(Function f, Argument* arguments, Argument* result, std::index_sequence<I...>) {
@@ -79,9 +82,10 @@ template <class R, class... A>
 class Op<R(A...)> {
  public:
   using Function = R (*)(A...);
-  Op(const char* schema, const char* doc, Function function, int forms = kDefaultForms, BodyKind kind = BodyKind::composite,
-     Operator::Rule rule = nullptr)
-      : operator_(schema, doc, &detail::Thunk<R, A...>::run, reinterpret_cast<const void*>(function), kind, forms) {
+  Op(const char* schema, const char* doc, Function function, int forms = kDefaultForms,
+     BodyKind kind = BodyKind::composite, Operator::Rule rule = nullptr)
+      : operator_(schema, doc, &detail::Thunk<R, A...>::run,
+                  reinterpret_cast<const void*>(function), kind, forms) {
     operator_.rule = rule;
   }
 

@@ -11,7 +11,8 @@ namespace {
 
 using prim::Monoid;
 
-/// x less its largest element along dim, which the exponentials need and the result does not depend on.
+/// x less its largest element along dim, which the exponentials need and the result does not depend
+/// on.
 Tensor centered(const Tensor& x, int64_t dim) {
   Sizes sizes = graph::sizes_of(x);
   Tensor largest = prim::barrier(reduce_keep(x, {dim}, Monoid::maximum, true));
@@ -26,7 +27,8 @@ struct Prepared {
 
 Prepared prepare(const Tensor& self, Dim dim, std::optional<DType> dtype, const char* name) {
   DType result = dtype.value_or(self.dtype());
-  check(is_float(result), ErrorKind::runtime, name, ": not implemented for ", result, "; pass dtype=");
+  check(is_float(result), ErrorKind::runtime, name, ": not implemented for ", result,
+        "; pass dtype=");
   int64_t d = wrap_dim(dim, self.dim(), name);
   Tensor x = to_dtype(self, compute_type(result));
   if (dtype) x = to_dtype(to_dtype(self, result), compute_type(result));
@@ -34,10 +36,14 @@ Prepared prepare(const Tensor& self, Dim dim, std::optional<DType> dtype, const 
   return {x, d, result};
 }
 
-Tensor finish(const Tensor& y, const Tensor& self, DType dtype) { return prim::reshape(to_dtype(y, dtype), graph::sizes_of(self)); }
+Tensor finish(const Tensor& y, const Tensor& self, DType dtype) {
+  return prim::reshape(to_dtype(y, dtype), graph::sizes_of(self));
+}
 
 /// Cotangent from the result: y (c - sum(c y)).
-std::vector<Tensor> softmax_rule(const std::vector<Argument>& arguments, const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents) {
+std::vector<Tensor> softmax_rule(const std::vector<Argument>& arguments,
+                                 const std::vector<Tensor>& results,
+                                 const std::vector<Tensor>& cotangents) {
   const Tensor& self = std::get<Tensor>(arguments[0]);
   Prepared p = prepare(self, std::get<Dim>(arguments[1]), results[0].dtype(), "softmax");
   Sizes sizes = graph::sizes_of(p.x);
@@ -49,7 +55,9 @@ std::vector<Tensor> softmax_rule(const std::vector<Argument>& arguments, const s
 }
 
 /// Cotangent from the result: c - exp(y) sum(c).
-std::vector<Tensor> log_softmax_rule(const std::vector<Argument>& arguments, const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents) {
+std::vector<Tensor> log_softmax_rule(const std::vector<Argument>& arguments,
+                                     const std::vector<Tensor>& results,
+                                     const std::vector<Tensor>& cotangents) {
   const Tensor& self = std::get<Tensor>(arguments[0]);
   Prepared p = prepare(self, std::get<Dim>(arguments[1]), results[0].dtype(), "log_softmax");
   Sizes sizes = graph::sizes_of(p.x);
@@ -71,7 +79,8 @@ Tensor log_normalized(const Tensor& x, int64_t dim) {
 }
 
 const Softmax softmax{
-    "softmax.int|nn.functional.softmax.int|special.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    "softmax.int|nn.functional.softmax.int|special.softmax.int(Tensor self, int dim, ScalarType? "
+    "dtype=None) -> Tensor",
     R"(Exponentials of `self` along `dim`, scaled to sum to one.
 
 Shapes: any, kept. Dtypes: floats, kept, or `dtype`, to which `self` is converted first; half types are computed in
@@ -83,24 +92,35 @@ first, so that nothing overflows.)",
       Tensor total = reduce_keep(e, {p.dim}, Monoid::sum, true);
       return finish(prim::div(e, expand_to(total, graph::sizes_of(e))), self, p.dtype);
     },
-    kDefaultForms, BodyKind::composite, softmax_rule};
+    kDefaultForms,
+    BodyKind::composite,
+    softmax_rule};
 
 const Softmax log_softmax{
-    "log_softmax.int|nn.functional.log_softmax.int|special.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    "log_softmax.int|nn.functional.log_softmax.int|special.log_softmax.int(Tensor self, int dim, "
+    "ScalarType? dtype=None) -> Tensor",
     R"(The logarithm of softmax: x - max - log(sum(exp(x - max))). Shapes, dtypes and errors: see softmax.)",
     [](const Tensor& self, Dim dim, std::optional<DType> dtype) {
       Prepared p = prepare(self, dim, dtype, "log_softmax");
       return finish(log_normalized(p.x, p.dim), self, p.dtype);
     },
-    kDefaultForms, BodyKind::composite, log_softmax_rule};
+    kDefaultForms,
+    BodyKind::composite,
+    log_softmax_rule};
 
-const Softmax softmin{"nn.functional.softmin.int(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", R"(softmax of -input.)",
-                      [](const Tensor& input, Dim dim, std::optional<DType> dtype) {
-                        Prepared p = prepare(input.dtype() == DType::boolean ? input : to_dtype(neg(to_dtype(input, compute_type(input.dtype()))), input.dtype()), dim, dtype, "softmin");
-                        Tensor e = prim::exp(centered(p.x, p.dim));
-                        Tensor total = reduce_keep(e, {p.dim}, Monoid::sum, true);
-                        return finish(prim::div(e, expand_to(total, graph::sizes_of(e))), input, p.dtype);
-                      },
-                      kFunction};
+const Softmax softmin{
+    "nn.functional.softmin.int(Tensor input, int dim, ScalarType? dtype=None) -> Tensor",
+    R"(softmax of -input.)",
+    [](const Tensor& input, Dim dim, std::optional<DType> dtype) {
+      Prepared p =
+          prepare(input.dtype() == DType::boolean
+                      ? input
+                      : to_dtype(neg(to_dtype(input, compute_type(input.dtype()))), input.dtype()),
+                  dim, dtype, "softmin");
+      Tensor e = prim::exp(centered(p.x, p.dim));
+      Tensor total = reduce_keep(e, {p.dim}, Monoid::sum, true);
+      return finish(prim::div(e, expand_to(total, graph::sizes_of(e))), input, p.dtype);
+    },
+    kFunction};
 
 }  // namespace flambeau::ops

@@ -11,7 +11,9 @@ using graph::Trace;
 DType result_type(const std::vector<Tensor>& tensors, const std::vector<Number>& numbers) {
   // Group 0: tensors with dims, 1: 0-d tensors, 2: numbers.
   std::optional<DType> groups[3];
-  auto meet = [&](int group, DType t) { groups[group] = groups[group] ? promote(*groups[group], t) : t; };
+  auto meet = [&](int group, DType t) {
+    groups[group] = groups[group] ? promote(*groups[group], t) : t;
+  };
   for (const Tensor& t : tensors) {
     if (t.defined()) meet(t.dim() > 0 ? 0 : 1, t.dtype());
   }
@@ -50,7 +52,9 @@ Tensor to_tensor(const Number& n, DType dtype) {
   return prim::constant(n.scalar(), dtype);
 }
 
-DType compute_type(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
+DType compute_type(DType t) {
+  return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t;
+}
 DType float_type(DType t) { return is_inexact(t) ? t : default_dtype(); }
 
 Sizes broadcast_sizes(const std::vector<Tensor>& tensors, const char* operator_name) {
@@ -70,10 +74,13 @@ Sizes broadcast_sizes(const std::vector<Tensor>& tensors, const char* operator_n
         continue;
       }
       bool equal = Trace::current() ? Trace::current()->require_equal(
-                                           result[at], sizes[d], text("The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension ", at))
+                                          result[at], sizes[d],
+                                          text("The size of tensor a ({a}) must match the size of "
+                                               "tensor b ({b}) at non-singleton dimension ",
+                                               at))
                                     : result[at].value == sizes[d].value;
-      check(equal, ErrorKind::runtime, operator_name, ": The size of tensor a (", result[at], ") must match the size of tensor b (", sizes[d],
-            ") at non-singleton dimension ", at);
+      check(equal, ErrorKind::runtime, operator_name, ": The size of tensor a (", result[at],
+            ") must match the size of tensor b (", sizes[d], ") at non-singleton dimension ", at);
     }
   }
   return result;
@@ -92,7 +99,8 @@ Tensor expand_to(const Tensor& x, const Sizes& sizes) {
   return prim::broadcast(prim::reshape(x, known_ones), sizes, from);
 }
 
-std::vector<int64_t> reduced_dims(const std::optional<DimList>& dims, int64_t rank, const char* operator_name, bool none_means_all) {
+std::vector<int64_t> reduced_dims(const std::optional<DimList>& dims, int64_t rank,
+                                  const char* operator_name, bool none_means_all) {
   std::vector<int64_t> result;
   if (!dims || (dims->empty() && none_means_all)) {
     for (int64_t d = 0; d < rank; ++d) result.push_back(d);
@@ -100,8 +108,8 @@ std::vector<int64_t> reduced_dims(const std::optional<DimList>& dims, int64_t ra
   }
   for (int64_t d : *dims) {
     int64_t wrapped = wrap_dim(d, rank, operator_name);
-    check(std::find(result.begin(), result.end(), wrapped) == result.end(), ErrorKind::runtime, operator_name, ": dim ", wrapped,
-          " appears multiple times in the list of dims");
+    check(std::find(result.begin(), result.end(), wrapped) == result.end(), ErrorKind::runtime,
+          operator_name, ": dim ", wrapped, " appears multiple times in the list of dims");
     if (rank > 0) result.push_back(wrapped);
   }
   std::sort(result.begin(), result.end());
@@ -133,7 +141,8 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 Tensor mul(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::mul(a, b);
   Pair x = components(a), y = components(b);
-  return join({prim::sub(prim::mul(x.re, y.re), prim::mul(x.im, y.im)), prim::add(prim::mul(x.re, y.im), prim::mul(x.im, y.re))});
+  return join({prim::sub(prim::mul(x.re, y.re), prim::mul(x.im, y.im)),
+               prim::add(prim::mul(x.re, y.im), prim::mul(x.im, y.re))});
 }
 Tensor div(const Tensor& a, const Tensor& b) {
   if (!is_complex(a.dtype())) return prim::div(a, b);
@@ -142,8 +151,10 @@ Tensor div(const Tensor& a, const Tensor& b) {
   Tensor by_re = prim::ge(prim::abs(y.re), prim::abs(y.im));
   Tensor big = prim::select(by_re, y.re, y.im), small = prim::select(by_re, y.im, y.re);
   Tensor ratio = prim::div(small, big), scale = prim::add(big, prim::mul(small, ratio));
-  Tensor re = prim::select(by_re, prim::add(x.re, prim::mul(x.im, ratio)), prim::add(prim::mul(x.re, ratio), x.im));
-  Tensor im = prim::select(by_re, prim::sub(x.im, prim::mul(x.re, ratio)), prim::sub(prim::mul(x.im, ratio), x.re));
+  Tensor re = prim::select(by_re, prim::add(x.re, prim::mul(x.im, ratio)),
+                           prim::add(prim::mul(x.re, ratio), x.im));
+  Tensor im = prim::select(by_re, prim::sub(x.im, prim::mul(x.re, ratio)),
+                           prim::sub(prim::mul(x.im, ratio), x.re));
   return join({prim::div(re, scale), prim::div(im, scale)});
 }
 Tensor neg(const Tensor& x) {
@@ -159,22 +170,28 @@ Tensor zeros_like(const Tensor& x) { return prim::zeros_like(x); }
 Tensor sum(const Tensor& x, const std::vector<int64_t>& dims) {
   if (dims.empty()) return x;
   if (!is_complex(x.dtype())) return prim::reduce(x, dims, prim::Monoid::sum);
-  return join({prim::reduce(prim::real(x), dims, prim::Monoid::sum), prim::reduce(prim::imag(x), dims, prim::Monoid::sum)});
+  return join({prim::reduce(prim::real(x), dims, prim::Monoid::sum),
+               prim::reduce(prim::imag(x), dims, prim::Monoid::sum)});
 }
 
-Tensor binary(const Tensor& a, const Tensor& b, DType dtype, const char* operator_name, Tensor (*fn)(const Tensor&, const Tensor&)) {
+Tensor binary(const Tensor& a, const Tensor& b, DType dtype, const char* operator_name,
+              Tensor (*fn)(const Tensor&, const Tensor&)) {
   Sizes sizes = broadcast_sizes({a, b}, operator_name);
   DType compute = compute_type(dtype);
   // The promoted value is what is computed with: a wider operand is rounded to the dtype first.
-  auto ready = [&](const Tensor& x) { return to_dtype(expand_to(to_dtype(x, dtype), sizes), compute); };
+  auto ready = [&](const Tensor& x) {
+    return to_dtype(expand_to(to_dtype(x, dtype), sizes), compute);
+  };
   Tensor r = fn(ready(a), ready(b));
   return r.dtype() == compute ? to_dtype(r, dtype) : r;
 }
 
-Tensor unary_float(const Tensor& x, Tensor (*fn)(const Tensor&), Tensor (*complex_fn)(const Tensor&), const char* operator_name) {
+Tensor unary_float(const Tensor& x, Tensor (*fn)(const Tensor&),
+                   Tensor (*complex_fn)(const Tensor&), const char* operator_name) {
   DType dtype = float_type(x.dtype());
   if (is_complex(dtype)) {
-    check(complex_fn != nullptr, ErrorKind::runtime, operator_name, ": not implemented for ", dtype);
+    check(complex_fn != nullptr, ErrorKind::runtime, operator_name, ": not implemented for ",
+          dtype);
     return complex_fn(x);
   }
   return to_dtype(fn(to_dtype(x, compute_type(dtype))), dtype);

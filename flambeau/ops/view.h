@@ -1,5 +1,5 @@
-// Views: operators that change only how a storage is read. On real tensors they compute sizes, strides and
-// offset; while tracing they are index maps.
+// Views: operators that change only how a storage is read. On real tensors they compute sizes,
+// strides and offset; while tracing they are index maps.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Elementwise primitives: for each the kernel code and the derivative. The tangent of a result is the sum
-// over operands of (derivative * tangent), and since every derivative is a real factor per element the jvp is
-// the vjp applied to the tangent, operand by operand.
+// Elementwise primitives: for each the kernel code and the derivative. The tangent of a result is
+// the sum over operands of (derivative * tangent), and since every derivative is a real factor per
+// element the jvp is the vjp applied to the tangent, operand by operand.
 #include "flambeau/base/error.h"
 #include "flambeau/graph/trace.h"
 #include "flambeau/loop/math.h"
@@ -24,27 +24,46 @@ using graph::apply_one;
 loop::Scalar scalar_of(DType t) {
   using loop::Scalar;
   switch (t) {
-    case DType::boolean: return Scalar::i1;
+    case DType::boolean:
+      return Scalar::i1;
     case DType::uint8:
-    case DType::int8: return Scalar::i8;
-    case DType::int16: return Scalar::i16;
-    case DType::int32: return Scalar::i32;
-    case DType::int64: return Scalar::i64;
-    case DType::float16: return Scalar::f16;
-    case DType::bfloat16: return Scalar::bf16;
-    case DType::float32: return Scalar::f32;
-    case DType::float64: return Scalar::f64;
-    default: fail(ErrorKind::internal, text("no kernel scalar for ", t));
+    case DType::int8:
+      return Scalar::i8;
+    case DType::int16:
+      return Scalar::i16;
+    case DType::int32:
+      return Scalar::i32;
+    case DType::int64:
+      return Scalar::i64;
+    case DType::float16:
+      return Scalar::f16;
+    case DType::bfloat16:
+      return Scalar::bf16;
+    case DType::float32:
+      return Scalar::f32;
+    case DType::float64:
+      return Scalar::f64;
+    default:
+      fail(ErrorKind::internal, text("no kernel scalar for ", t));
   }
 }
 
-loop::Scalar memory_scalar_of(DType t) { return t == DType::boolean ? loop::Scalar::i8 : scalar_of(t); }
+loop::Scalar memory_scalar_of(DType t) {
+  return t == DType::boolean ? loop::Scalar::i8 : scalar_of(t);
+}
 
 loop::Type Lowering::type(DType t) const { return {scalar_of(t), lanes}; }
 
 namespace {
 
-enum Accepts : int { kFloats = 1, kIntegers = 2, kBool = 4, kNumbers = kFloats | kIntegers, kBits = kIntegers | kBool, kAny = 7 };
+enum Accepts : int {
+  kFloats = 1,
+  kIntegers = 2,
+  kBool = 4,
+  kNumbers = kFloats | kIntegers,
+  kBits = kIntegers | kBool,
+  kAny = 7
+};
 
 bool accepts(int set, DType t) {
   if (t == DType::float32 || t == DType::float64) return set & kFloats;
@@ -54,11 +73,13 @@ bool accepts(int set, DType t) {
 
 template <int set, int arity, bool to_bool>
 ResultTypes infer(Graph& g, const Primitive& p, const std::vector<ValueId>& x, const Attributes&) {
-  internal_check(static_cast<int>(x.size()) == arity, p.name, ": expects ", arity, " operands, got ", x.size());
+  internal_check(static_cast<int>(x.size()) == arity, p.name, ": expects ", arity,
+                 " operands, got ", x.size());
   DType t = g.value(x[0]).dtype;
   internal_check(accepts(set, t), p.name, ": does not take ", t);
   for (ValueId v : x) {
-    internal_check(g.value(v).dtype == t, p.name, ": dtypes differ: ", t, " and ", g.value(v).dtype);
+    internal_check(g.value(v).dtype == t, p.name, ": dtypes differ: ", t, " and ",
+                   g.value(v).dtype);
     internal_check(g.value(v).shape.size() == g.value(x[0]).shape.size(), p.name, ": ranks differ");
   }
   return {{to_bool ? DType::boolean : t, g.value(x[0]).shape}};
@@ -67,7 +88,8 @@ ResultTypes infer(Graph& g, const Primitive& p, const std::vector<ValueId>& x, c
 std::vector<graph::Factor> elementwise_factors(const Graph& g, const graph::Node& n) {
   std::vector<graph::Factor> factors;
   for (size_t d = 0; d < g.value(n.outputs[0]).shape.size(); ++d) {
-    factors.push_back({graph::Factor::Kind::mapped, std::vector<int32_t>(n.inputs.size(), static_cast<int32_t>(d)),
+    factors.push_back({graph::Factor::Kind::mapped,
+                       std::vector<int32_t>(n.inputs.size(), static_cast<int32_t>(d)),
                        std::vector<int32_t>(n.outputs.size(), static_cast<int32_t>(d))});
   }
   return factors;
@@ -80,18 +102,26 @@ std::vector<Tensor> elementwise_jvp(const Application& a, const std::vector<Tens
     // select's condition carries no tangent; every other rule is diagonal in its operand.
     Tensor term = a.primitive->vjp(a, {tangents[i]})[i];
     if (!term.defined()) continue;
-    sum = !sum.defined() ? term : is_complex(sum.dtype())
-        ? make_complex(add(real(sum), real(term)), add(imag(sum), imag(term))) : add(sum, term);
+    sum = !sum.defined() ? term
+          : is_complex(sum.dtype())
+              ? make_complex(add(real(sum), real(term)), add(imag(sum), imag(term)))
+              : add(sum, term);
   }
   return {sum};
 }
 
 Cotangents no_vjp(const Application& a, const Cotangents&) { return Cotangents(a.inputs.size()); }
 
-graph::Definition elementwise(const char* name, decltype(graph::Definition::infer) infer, Value (*lower)(Lowering&),
+graph::Definition elementwise(const char* name, decltype(graph::Definition::infer) infer,
+                              Value (*lower)(Lowering&),
                               Cotangents (*vjp)(const Application&, const Cotangents&) = no_vjp) {
-  return {.name = name, .kind = Primitive::Kind::elementwise, .infer = infer, .vjp = vjp, .jvp = elementwise_jvp,
-          .factors = elementwise_factors, .lower = lower};
+  return {.name = name,
+          .kind = Primitive::Kind::elementwise,
+          .infer = infer,
+          .vjp = vjp,
+          .jvp = elementwise_jvp,
+          .factors = elementwise_factors,
+          .lower = lower};
 }
 
 // Short forms for the rules below: x and y are the operands, r the result, g the cotangent.
@@ -104,13 +134,17 @@ graph::Definition elementwise(const char* name, decltype(graph::Definition::infe
 
 Tensor square(const Tensor& x) { return mul(x, x); }
 Tensor scaled(const Tensor& x, double c) { return mul(x, constant_like(x, c)); }
-Tensor zero_where(const Tensor& condition, const Tensor& x) { return select(condition, zeros_like(x), x); }
+Tensor zero_where(const Tensor& condition, const Tensor& x) {
+  return select(condition, zeros_like(x), x);
+}
 
 Value min_max(Lowering& l, Opcode op) {
   Value a = l.x[0], b = l.x[1];
-  if (l.operand_dtype == DType::boolean) return op == Opcode::lt ? l.b.bit_and(a, b) : l.b.bit_or(a, b);
+  if (l.operand_dtype == DType::boolean)
+    return op == Opcode::lt ? l.b.bit_and(a, b) : l.b.bit_or(a, b);
   if (l.operand_dtype == DType::uint8) {
-    Value a_first = op == Opcode::lt ? l.b.compare(Opcode::ule, a, b) : l.b.compare(Opcode::ule, b, a);
+    Value a_first =
+        op == Opcode::lt ? l.b.compare(Opcode::ule, a, b) : l.b.compare(Opcode::ule, b, a);
     return l.b.select(a_first, a, b);
   }
   // b replaces a only when it is strictly beyond it, or when it is the first NaN.
@@ -156,7 +190,8 @@ std::pair<Value, Value> divide_integers(Lowering& l) {
   Value by_minus_one = k.compare(Opcode::eq, b, l.integer(-1));
   Value safe = k.select(k.bit_or(by_zero, by_minus_one), one, b);
   Value q = k.binary(Opcode::sdiv, a, safe);
-  return {k.select(by_minus_one, k.sub(zero, a), q), k.select(by_minus_one, zero, k.binary(Opcode::srem, a, safe))};
+  return {k.select(by_minus_one, k.sub(zero, a), q),
+          k.select(by_minus_one, zero, k.binary(Opcode::srem, a, safe))};
 }
 
 Value integer_power(Lowering& l) {
@@ -165,16 +200,18 @@ Value integer_power(Lowering& l) {
   Value zero = l.integer(0), one = l.integer(1);
   bool is_signed = l.operand_dtype != DType::uint8;
   // Square and multiply over all bits of the exponent.
-  auto powers = k.loop(k.integer(0), k.integer(loop::bits(k.type(base).scalar)), 1, {one, base, exponent},
-                       [&](Value, const std::vector<Value>& c) -> std::vector<Value> {
-                         Value odd = k.compare(Opcode::ne, k.bit_and(c[2], one), zero);
-                         return {k.select(odd, k.mul(c[0], c[1]), c[0]), k.mul(c[1], c[1]), k.lshr(c[2], one)};
-                       });
+  auto powers = k.loop(
+      k.integer(0), k.integer(loop::bits(k.type(base).scalar)), 1, {one, base, exponent},
+      [&](Value, const std::vector<Value>& c) -> std::vector<Value> {
+        Value odd = k.compare(Opcode::ne, k.bit_and(c[2], one), zero);
+        return {k.select(odd, k.mul(c[0], c[1]), c[0]), k.mul(c[1], c[1]), k.lshr(c[2], one)};
+      });
   if (!is_signed) return powers[0];
   Value odd = k.compare(Opcode::ne, k.bit_and(exponent, one), zero);
   Value minus_one = l.integer(-1);
-  Value inverse = k.select(k.compare(Opcode::eq, base, one), one,
-                           k.select(k.compare(Opcode::eq, base, minus_one), k.select(odd, minus_one, one), zero));
+  Value inverse = k.select(
+      k.compare(Opcode::eq, base, one), one,
+      k.select(k.compare(Opcode::eq, base, minus_one), k.select(odd, minus_one, one), zero));
   return k.select(k.compare(Opcode::lt, exponent, zero), inverse, powers[0]);
 }
 
@@ -182,139 +219,246 @@ Value integer_power(Lowering& l) {
 
 // Arithmetic.
 
-const Primitive kNeg(elementwise("neg", infer<kNumbers, 1, false>, LOWER { return l.b.unary(Opcode::neg, l.x[0]); }, RULE { return {neg(G)}; }));
-const Primitive kAbs(elementwise("abs", infer<kNumbers, 1, false>, LOWER {
-  if (is_float(l.operand_dtype)) return l.b.unary(Opcode::abs, l.x[0]);
-  if (l.operand_dtype == DType::uint8) return l.x[0];
-  return l.b.select(l.b.compare(Opcode::lt, l.x[0], l.integer(0)), l.b.unary(Opcode::neg, l.x[0]), l.x[0]);
-}, RULE {
-  Tensor zero = zeros_like(X);
-  return {select(gt(X, zero), G, select(lt(X, zero), neg(G), zero))};
-}));
-const Primitive kAdd(elementwise("add", infer<kNumbers, 2, false>, LOWER { return l.b.add(l.x[0], l.x[1]); }, RULE { return {G, G}; }));
-const Primitive kSub(elementwise("sub", infer<kNumbers, 2, false>, LOWER { return l.b.sub(l.x[0], l.x[1]); }, RULE { return {G, neg(G)}; }));
-const Primitive kMul(elementwise("mul", infer<kNumbers, 2, false>, LOWER { return l.b.mul(l.x[0], l.x[1]); }, RULE { return {mul(G, Y), mul(G, X)}; }));
-const Primitive kDiv(elementwise("div", infer<kNumbers, 2, false>, LOWER {
-  return is_float(l.operand_dtype) ? l.b.fdiv(l.x[0], l.x[1]) : divide_integers(l).first;
-}, RULE {
-  Tensor gx = div(G, Y);
-  return {gx, neg(mul(gx, div(X, Y)))};
-}));
-const Primitive kRem(elementwise("rem", infer<kNumbers, 2, false>, LOWER {
-  return is_float(l.operand_dtype) ? l.b.binary(Opcode::frem, l.x[0], l.x[1]) : divide_integers(l).second;
-}, RULE { return {G, neg(mul(G, trunc(div(X, Y))))}; }));
-const Primitive kPow(elementwise("pow", infer<kNumbers, 2, false>, LOWER {
-  return is_float(l.operand_dtype) ? math::pow(l.b, l.x[0], l.x[1]) : integer_power(l);
-}, RULE {
-  // d/dx = y x^(y-1), 0 for y = 0; d/dy = x^y log x, 0 where x = 0 and y >= 0.
-  Tensor zero = zeros_like(X), one = constant_like(X, 1);
-  Tensor gx = zero_where(eq(Y, zero), mul(G, mul(Y, pow(X, sub(Y, one)))));
-  Tensor gy = mul(G, mul(R, log(X)));
-  return {gx, zero_where(bit_and(eq(X, zero), ge(Y, zero)), gy)};
-}));
-const Primitive kAtan2(elementwise("atan2", infer<kFloats, 2, false>, LOWER { return math::atan2(l.b, l.x[0], l.x[1]); }, RULE {
-  Tensor scale = div(G, add(square(X), square(Y)));
-  return {mul(scale, Y), neg(mul(scale, X))};
-}));
-const Primitive kMaximum(elementwise("maximum", infer<kAny, 2, false>, LOWER { return min_max(l, Opcode::gt); }, RULE {
-  Tensor zero = zeros_like(G), half = scaled(G, 0.5), tie = eq(X, Y);
-  Tensor left = bit_or(gt(X, Y), ne(X, X));
-  return {select(tie, half, select(left, G, zero)), select(tie, half, select(left, zero, G))};
-}));
-const Primitive kMinimum(elementwise("minimum", infer<kAny, 2, false>, LOWER { return min_max(l, Opcode::lt); }, RULE {
-  Tensor zero = zeros_like(G), half = scaled(G, 0.5), tie = eq(X, Y);
-  Tensor left = bit_or(lt(X, Y), ne(X, X));
-  return {select(tie, half, select(left, G, zero)), select(tie, half, select(left, zero, G))};
-}));
-const Primitive kFloor(elementwise("floor", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::floor, l.x[0]); }, RULE { return {zeros_like(G)}; }));
-const Primitive kCeil(elementwise("ceil", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::ceil, l.x[0]); }, RULE { return {zeros_like(G)}; }));
-const Primitive kTrunc(elementwise("trunc", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::trunc, l.x[0]); }, RULE { return {zeros_like(G)}; }));
-const Primitive kRound(elementwise("round", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::round_even, l.x[0]); }, RULE { return {zeros_like(G)}; }));
-const Primitive kSqrt(elementwise("sqrt", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::sqrt, l.x[0]); }, RULE { return {div(G, scaled(R, 2))}; }));
+const Primitive kNeg(elementwise(
+    "neg", infer<kNumbers, 1, false>, LOWER { return l.b.unary(Opcode::neg, l.x[0]); },
+    RULE { return {neg(G)}; }));
+const Primitive kAbs(elementwise(
+    "abs", infer<kNumbers, 1, false>,
+    LOWER {
+      if (is_float(l.operand_dtype)) return l.b.unary(Opcode::abs, l.x[0]);
+      if (l.operand_dtype == DType::uint8) return l.x[0];
+      return l.b.select(l.b.compare(Opcode::lt, l.x[0], l.integer(0)),
+                        l.b.unary(Opcode::neg, l.x[0]), l.x[0]);
+    },
+    RULE {
+      Tensor zero = zeros_like(X);
+      return {select(gt(X, zero), G, select(lt(X, zero), neg(G), zero))};
+    }));
+const Primitive kAdd(elementwise(
+    "add", infer<kNumbers, 2, false>, LOWER { return l.b.add(l.x[0], l.x[1]); },
+    RULE { return {G, G}; }));
+const Primitive kSub(elementwise(
+    "sub", infer<kNumbers, 2, false>, LOWER { return l.b.sub(l.x[0], l.x[1]); },
+    RULE { return {G, neg(G)}; }));
+const Primitive kMul(elementwise(
+    "mul", infer<kNumbers, 2, false>, LOWER { return l.b.mul(l.x[0], l.x[1]); },
+    RULE { return {mul(G, Y), mul(G, X)}; }));
+const Primitive kDiv(elementwise(
+    "div", infer<kNumbers, 2, false>,
+    LOWER {
+      return is_float(l.operand_dtype) ? l.b.fdiv(l.x[0], l.x[1]) : divide_integers(l).first;
+    },
+    RULE {
+      Tensor gx = div(G, Y);
+      return {gx, neg(mul(gx, div(X, Y)))};
+    }));
+const Primitive kRem(elementwise(
+    "rem", infer<kNumbers, 2, false>,
+    LOWER {
+      return is_float(l.operand_dtype) ? l.b.binary(Opcode::frem, l.x[0], l.x[1])
+                                       : divide_integers(l).second;
+    },
+    RULE { return {G, neg(mul(G, trunc(div(X, Y))))}; }));
+const Primitive kPow(elementwise(
+    "pow", infer<kNumbers, 2, false>,
+    LOWER { return is_float(l.operand_dtype) ? math::pow(l.b, l.x[0], l.x[1]) : integer_power(l); },
+    RULE {
+      // d/dx = y x^(y-1), 0 for y = 0; d/dy = x^y log x, 0 where x = 0 and y >= 0.
+      Tensor zero = zeros_like(X), one = constant_like(X, 1);
+      Tensor gx = zero_where(eq(Y, zero), mul(G, mul(Y, pow(X, sub(Y, one)))));
+      Tensor gy = mul(G, mul(R, log(X)));
+      return {gx, zero_where(bit_and(eq(X, zero), ge(Y, zero)), gy)};
+    }));
+const Primitive kAtan2(elementwise(
+    "atan2", infer<kFloats, 2, false>, LOWER { return math::atan2(l.b, l.x[0], l.x[1]); },
+    RULE {
+      Tensor scale = div(G, add(square(X), square(Y)));
+      return {mul(scale, Y), neg(mul(scale, X))};
+    }));
+const Primitive kMaximum(elementwise(
+    "maximum", infer<kAny, 2, false>, LOWER { return min_max(l, Opcode::gt); },
+    RULE {
+      Tensor zero = zeros_like(G), half = scaled(G, 0.5), tie = eq(X, Y);
+      Tensor left = bit_or(gt(X, Y), ne(X, X));
+      return {select(tie, half, select(left, G, zero)), select(tie, half, select(left, zero, G))};
+    }));
+const Primitive kMinimum(elementwise(
+    "minimum", infer<kAny, 2, false>, LOWER { return min_max(l, Opcode::lt); },
+    RULE {
+      Tensor zero = zeros_like(G), half = scaled(G, 0.5), tie = eq(X, Y);
+      Tensor left = bit_or(lt(X, Y), ne(X, X));
+      return {select(tie, half, select(left, G, zero)), select(tie, half, select(left, zero, G))};
+    }));
+const Primitive kFloor(elementwise(
+    "floor", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::floor, l.x[0]); },
+    RULE { return {zeros_like(G)}; }));
+const Primitive kCeil(elementwise(
+    "ceil", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::ceil, l.x[0]); },
+    RULE { return {zeros_like(G)}; }));
+const Primitive kTrunc(elementwise(
+    "trunc", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::trunc, l.x[0]); },
+    RULE { return {zeros_like(G)}; }));
+const Primitive kRound(elementwise(
+    "round", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::round_even, l.x[0]); },
+    RULE { return {zeros_like(G)}; }));
+const Primitive kSqrt(elementwise(
+    "sqrt", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::sqrt, l.x[0]); },
+    RULE { return {div(G, scaled(R, 2))}; }));
 
 // Exponentials, logarithms, trigonometry, error and gamma functions.
 
-const Primitive kExp(elementwise("exp", infer<kFloats, 1, false>, LOWER { return math::exp(l.b, l.x[0]); }, RULE { return {mul(G, R)}; }));
-const Primitive kExp2(elementwise("exp2", infer<kFloats, 1, false>, LOWER { return math::exp2(l.b, l.x[0]); }, RULE { return {mul(G, scaled(R, 0.69314718055994530942))}; }));
-const Primitive kExpm1(elementwise("expm1", infer<kFloats, 1, false>, LOWER { return math::expm1(l.b, l.x[0]); }, RULE { return {mul(G, add(R, constant_like(R, 1)))}; }));
-const Primitive kLog(elementwise("log", infer<kFloats, 1, false>, LOWER { return math::log(l.b, l.x[0]); }, RULE { return {div(G, X)}; }));
-const Primitive kLog2(elementwise("log2", infer<kFloats, 1, false>, LOWER { return math::log2(l.b, l.x[0]); }, RULE { return {div(G, scaled(X, 0.69314718055994530942))}; }));
-const Primitive kLog10(elementwise("log10", infer<kFloats, 1, false>, LOWER { return math::log10(l.b, l.x[0]); }, RULE { return {div(G, scaled(X, 2.30258509299404568402))}; }));
-const Primitive kLog1p(elementwise("log1p", infer<kFloats, 1, false>, LOWER { return math::log1p(l.b, l.x[0]); }, RULE { return {div(G, add(X, constant_like(X, 1)))}; }));
-const Primitive kSin(elementwise("sin", infer<kFloats, 1, false>, LOWER { return math::sin(l.b, l.x[0]); }, RULE { return {mul(G, cos(X))}; }));
-const Primitive kCos(elementwise("cos", infer<kFloats, 1, false>, LOWER { return math::cos(l.b, l.x[0]); }, RULE { return {neg(mul(G, sin(X)))}; }));
-const Primitive kTan(elementwise("tan", infer<kFloats, 1, false>, LOWER { return math::tan(l.b, l.x[0]); }, RULE { return {mul(G, add(constant_like(R, 1), square(R)))}; }));
-const Primitive kAsin(elementwise("asin", infer<kFloats, 1, false>, LOWER { return math::asin(l.b, l.x[0]); }, RULE { return {div(G, sqrt(sub(constant_like(X, 1), square(X))))}; }));
-const Primitive kAcos(elementwise("acos", infer<kFloats, 1, false>, LOWER { return math::acos(l.b, l.x[0]); }, RULE { return {neg(div(G, sqrt(sub(constant_like(X, 1), square(X)))))}; }));
-const Primitive kAtan(elementwise("atan", infer<kFloats, 1, false>, LOWER { return math::atan(l.b, l.x[0]); }, RULE { return {div(G, add(constant_like(X, 1), square(X)))}; }));
-const Primitive kSinh(elementwise("sinh", infer<kFloats, 1, false>, LOWER { return math::sinh(l.b, l.x[0]); }, RULE { return {mul(G, cosh(X))}; }));
-const Primitive kCosh(elementwise("cosh", infer<kFloats, 1, false>, LOWER { return math::cosh(l.b, l.x[0]); }, RULE { return {mul(G, sinh(X))}; }));
-const Primitive kTanh(elementwise("tanh", infer<kFloats, 1, false>, LOWER { return math::tanh(l.b, l.x[0]); }, RULE { return {mul(G, sub(constant_like(R, 1), square(R)))}; }));
-const Primitive kAsinh(elementwise("asinh", infer<kFloats, 1, false>, LOWER { return math::asinh(l.b, l.x[0]); }, RULE { return {div(G, sqrt(add(square(X), constant_like(X, 1))))}; }));
-const Primitive kAcosh(elementwise("acosh", infer<kFloats, 1, false>, LOWER { return math::acosh(l.b, l.x[0]); }, RULE { return {div(G, sqrt(sub(square(X), constant_like(X, 1))))}; }));
-const Primitive kAtanh(elementwise("atanh", infer<kFloats, 1, false>, LOWER { return math::atanh(l.b, l.x[0]); }, RULE { return {div(G, sub(constant_like(X, 1), square(X)))}; }));
+const Primitive kExp(elementwise(
+    "exp", infer<kFloats, 1, false>, LOWER { return math::exp(l.b, l.x[0]); },
+    RULE { return {mul(G, R)}; }));
+const Primitive kExp2(elementwise(
+    "exp2", infer<kFloats, 1, false>, LOWER { return math::exp2(l.b, l.x[0]); },
+    RULE { return {mul(G, scaled(R, 0.69314718055994530942))}; }));
+const Primitive kExpm1(elementwise(
+    "expm1", infer<kFloats, 1, false>, LOWER { return math::expm1(l.b, l.x[0]); },
+    RULE { return {mul(G, add(R, constant_like(R, 1)))}; }));
+const Primitive kLog(elementwise(
+    "log", infer<kFloats, 1, false>, LOWER { return math::log(l.b, l.x[0]); },
+    RULE { return {div(G, X)}; }));
+const Primitive kLog2(elementwise(
+    "log2", infer<kFloats, 1, false>, LOWER { return math::log2(l.b, l.x[0]); },
+    RULE { return {div(G, scaled(X, 0.69314718055994530942))}; }));
+const Primitive kLog10(elementwise(
+    "log10", infer<kFloats, 1, false>, LOWER { return math::log10(l.b, l.x[0]); },
+    RULE { return {div(G, scaled(X, 2.30258509299404568402))}; }));
+const Primitive kLog1p(elementwise(
+    "log1p", infer<kFloats, 1, false>, LOWER { return math::log1p(l.b, l.x[0]); },
+    RULE { return {div(G, add(X, constant_like(X, 1)))}; }));
+const Primitive kSin(elementwise(
+    "sin", infer<kFloats, 1, false>, LOWER { return math::sin(l.b, l.x[0]); },
+    RULE { return {mul(G, cos(X))}; }));
+const Primitive kCos(elementwise(
+    "cos", infer<kFloats, 1, false>, LOWER { return math::cos(l.b, l.x[0]); },
+    RULE { return {neg(mul(G, sin(X)))}; }));
+const Primitive kTan(elementwise(
+    "tan", infer<kFloats, 1, false>, LOWER { return math::tan(l.b, l.x[0]); },
+    RULE { return {mul(G, add(constant_like(R, 1), square(R)))}; }));
+const Primitive kAsin(elementwise(
+    "asin", infer<kFloats, 1, false>, LOWER { return math::asin(l.b, l.x[0]); },
+    RULE { return {div(G, sqrt(sub(constant_like(X, 1), square(X))))}; }));
+const Primitive kAcos(elementwise(
+    "acos", infer<kFloats, 1, false>, LOWER { return math::acos(l.b, l.x[0]); },
+    RULE { return {neg(div(G, sqrt(sub(constant_like(X, 1), square(X)))))}; }));
+const Primitive kAtan(elementwise(
+    "atan", infer<kFloats, 1, false>, LOWER { return math::atan(l.b, l.x[0]); },
+    RULE { return {div(G, add(constant_like(X, 1), square(X)))}; }));
+const Primitive kSinh(elementwise(
+    "sinh", infer<kFloats, 1, false>, LOWER { return math::sinh(l.b, l.x[0]); },
+    RULE { return {mul(G, cosh(X))}; }));
+const Primitive kCosh(elementwise(
+    "cosh", infer<kFloats, 1, false>, LOWER { return math::cosh(l.b, l.x[0]); },
+    RULE { return {mul(G, sinh(X))}; }));
+const Primitive kTanh(elementwise(
+    "tanh", infer<kFloats, 1, false>, LOWER { return math::tanh(l.b, l.x[0]); },
+    RULE { return {mul(G, sub(constant_like(R, 1), square(R)))}; }));
+const Primitive kAsinh(elementwise(
+    "asinh", infer<kFloats, 1, false>, LOWER { return math::asinh(l.b, l.x[0]); },
+    RULE { return {div(G, sqrt(add(square(X), constant_like(X, 1))))}; }));
+const Primitive kAcosh(elementwise(
+    "acosh", infer<kFloats, 1, false>, LOWER { return math::acosh(l.b, l.x[0]); },
+    RULE { return {div(G, sqrt(sub(square(X), constant_like(X, 1))))}; }));
+const Primitive kAtanh(elementwise(
+    "atanh", infer<kFloats, 1, false>, LOWER { return math::atanh(l.b, l.x[0]); },
+    RULE { return {div(G, sub(constant_like(X, 1), square(X)))}; }));
 // 2 / sqrt(pi) = 1.1283791670955126
-const Primitive kErf(elementwise("erf", infer<kFloats, 1, false>, LOWER { return math::erf(l.b, l.x[0]); }, RULE { return {mul(G, scaled(exp(neg(square(X))), 1.1283791670955126))}; }));
-const Primitive kErfc(elementwise("erfc", infer<kFloats, 1, false>, LOWER { return math::erfc(l.b, l.x[0]); }, RULE { return {mul(G, scaled(exp(neg(square(X))), -1.1283791670955126))}; }));
-const Primitive kErfinv(elementwise("erfinv", infer<kFloats, 1, false>, LOWER { return math::erfinv(l.b, l.x[0]); }, RULE { return {mul(G, scaled(exp(square(R)), 0.88622692545275801))}; }));
-const Primitive kLgamma(elementwise("lgamma", infer<kFloats, 1, false>, LOWER { return math::lgamma(l.b, l.x[0]); }, RULE { return {mul(G, digamma(X))}; }));
-const Primitive kDigamma(elementwise("digamma", infer<kFloats, 1, false>, LOWER { return math::digamma(l.b, l.x[0]); }, nullptr));
+const Primitive kErf(elementwise(
+    "erf", infer<kFloats, 1, false>, LOWER { return math::erf(l.b, l.x[0]); },
+    RULE { return {mul(G, scaled(exp(neg(square(X))), 1.1283791670955126))}; }));
+const Primitive kErfc(elementwise(
+    "erfc", infer<kFloats, 1, false>, LOWER { return math::erfc(l.b, l.x[0]); },
+    RULE { return {mul(G, scaled(exp(neg(square(X))), -1.1283791670955126))}; }));
+const Primitive kErfinv(elementwise(
+    "erfinv", infer<kFloats, 1, false>, LOWER { return math::erfinv(l.b, l.x[0]); },
+    RULE { return {mul(G, scaled(exp(square(R)), 0.88622692545275801))}; }));
+const Primitive kLgamma(elementwise(
+    "lgamma", infer<kFloats, 1, false>, LOWER { return math::lgamma(l.b, l.x[0]); },
+    RULE { return {mul(G, digamma(X))}; }));
+const Primitive kDigamma(elementwise(
+    "digamma", infer<kFloats, 1, false>, LOWER { return math::digamma(l.b, l.x[0]); }, nullptr));
 
 // Bits and comparisons.
 
-const Primitive kBitNot(elementwise("bit_not", infer<kBits, 1, false>, LOWER { return l.b.unary(Opcode::bit_not, l.x[0]); }));
-const Primitive kBitAnd(elementwise("bit_and", infer<kBits, 2, false>, LOWER { return l.b.bit_and(l.x[0], l.x[1]); }));
-const Primitive kBitOr(elementwise("bit_or", infer<kBits, 2, false>, LOWER { return l.b.bit_or(l.x[0], l.x[1]); }));
-const Primitive kBitXor(elementwise("bit_xor", infer<kBits, 2, false>, LOWER { return l.b.bit_xor(l.x[0], l.x[1]); }));
-const Primitive kShiftLeft(elementwise("shift_left", infer<kIntegers, 2, false>, LOWER {
-  Value width = l.integer(loop::bits(l.b.type(l.x[0]).scalar));
-  Value inside = l.b.compare(Opcode::ult, l.x[1], width);
-  Value amount = l.b.select(inside, l.x[1], l.integer(0));
-  return l.b.select(inside, l.b.shl(l.x[0], amount), l.integer(0));
-}));
-const Primitive kShiftRight(elementwise("shift_right", infer<kIntegers, 2, false>, LOWER {
-  int bits = loop::bits(l.b.type(l.x[0]).scalar);
-  Value inside = l.b.compare(Opcode::ult, l.x[1], l.integer(bits));
-  if (l.operand_dtype == DType::uint8) {
-    return l.b.select(inside, l.b.lshr(l.x[0], l.b.select(inside, l.x[1], l.integer(0))), l.integer(0));
-  }
-  return l.b.ashr(l.x[0], l.b.select(inside, l.x[1], l.integer(bits - 1)));
-}));
-const Primitive kEq(elementwise("eq", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::eq, false); }));
-const Primitive kNe(elementwise("ne", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::ne, false); }));
-const Primitive kLt(elementwise("lt", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::lt, false); }));
-const Primitive kLe(elementwise("le", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::le, false); }));
-const Primitive kGt(elementwise("gt", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::lt, true); }));
-const Primitive kGe(elementwise("ge", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::le, true); }));
+const Primitive kBitNot(elementwise(
+    "bit_not", infer<kBits, 1, false>, LOWER { return l.b.unary(Opcode::bit_not, l.x[0]); }));
+const Primitive kBitAnd(
+    elementwise("bit_and", infer<kBits, 2, false>, LOWER { return l.b.bit_and(l.x[0], l.x[1]); }));
+const Primitive kBitOr(
+    elementwise("bit_or", infer<kBits, 2, false>, LOWER { return l.b.bit_or(l.x[0], l.x[1]); }));
+const Primitive kBitXor(
+    elementwise("bit_xor", infer<kBits, 2, false>, LOWER { return l.b.bit_xor(l.x[0], l.x[1]); }));
+const Primitive kShiftLeft(elementwise(
+    "shift_left", infer<kIntegers, 2, false>, LOWER {
+      Value width = l.integer(loop::bits(l.b.type(l.x[0]).scalar));
+      Value inside = l.b.compare(Opcode::ult, l.x[1], width);
+      Value amount = l.b.select(inside, l.x[1], l.integer(0));
+      return l.b.select(inside, l.b.shl(l.x[0], amount), l.integer(0));
+    }));
+const Primitive kShiftRight(elementwise(
+    "shift_right", infer<kIntegers, 2, false>, LOWER {
+      int bits = loop::bits(l.b.type(l.x[0]).scalar);
+      Value inside = l.b.compare(Opcode::ult, l.x[1], l.integer(bits));
+      if (l.operand_dtype == DType::uint8) {
+        return l.b.select(inside, l.b.lshr(l.x[0], l.b.select(inside, l.x[1], l.integer(0))),
+                          l.integer(0));
+      }
+      return l.b.ashr(l.x[0], l.b.select(inside, l.x[1], l.integer(bits - 1)));
+    }));
+const Primitive kEq(
+    elementwise("eq", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::eq, false); }));
+const Primitive kNe(
+    elementwise("ne", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::ne, false); }));
+const Primitive kLt(
+    elementwise("lt", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::lt, false); }));
+const Primitive kLe(
+    elementwise("le", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::le, false); }));
+const Primitive kGt(
+    elementwise("gt", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::lt, true); }));
+const Primitive kGe(
+    elementwise("ge", infer<kAny, 2, true>, LOWER { return compare(l, Opcode::le, true); }));
 
 // Choice, types, complex numbers.
 
 namespace {
 
-ResultTypes infer_select(Graph& g, const Primitive&, const std::vector<ValueId>& x, const Attributes&) {
-  internal_check(x.size() == 3 && g.value(x[0]).dtype == DType::boolean, "select: the condition must be bool");
-  internal_check(g.value(x[1]).dtype == g.value(x[2]).dtype, "select: dtypes differ: ", g.value(x[1]).dtype, " and ", g.value(x[2]).dtype);
+ResultTypes infer_select(Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                         const Attributes&) {
+  internal_check(x.size() == 3 && g.value(x[0]).dtype == DType::boolean,
+                 "select: the condition must be bool");
+  internal_check(g.value(x[1]).dtype == g.value(x[2]).dtype,
+                 "select: dtypes differ: ", g.value(x[1]).dtype, " and ", g.value(x[2]).dtype);
   return {{g.value(x[1]).dtype, g.value(x[1]).shape}};
 }
-ResultTypes infer_cast(Graph& g, const Primitive&, const std::vector<ValueId>& x, const Attributes& a) {
-  internal_check(!is_complex(a.dtype) && !is_complex(g.value(x[0]).dtype), "cast: complex numbers are split before");
+ResultTypes infer_cast(Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                       const Attributes& a) {
+  internal_check(!is_complex(a.dtype) && !is_complex(g.value(x[0]).dtype),
+                 "cast: complex numbers are split before");
   return {{a.dtype, g.value(x[0]).shape}};
 }
-ResultTypes infer_bitcast(Graph& g, const Primitive&, const std::vector<ValueId>& x, const Attributes& a) {
-  internal_check(itemsize(g.value(x[0]).dtype) == itemsize(a.dtype) && a.dtype != DType::boolean, "bitcast: sizes differ");
+ResultTypes infer_bitcast(Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                          const Attributes& a) {
+  internal_check(itemsize(g.value(x[0]).dtype) == itemsize(a.dtype) && a.dtype != DType::boolean,
+                 "bitcast: sizes differ");
   return {{a.dtype, g.value(x[0]).shape}};
 }
-ResultTypes infer_make_complex(Graph& g, const Primitive&, const std::vector<ValueId>& x, const Attributes&) {
+ResultTypes infer_make_complex(Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                               const Attributes&) {
   DType t = g.value(x[0]).dtype;
-  internal_check(x.size() == 2 && t == g.value(x[1]).dtype && accepts(kFloats, t), "make_complex: takes two float32 or two float64");
+  internal_check(x.size() == 2 && t == g.value(x[1]).dtype && accepts(kFloats, t),
+                 "make_complex: takes two float32 or two float64");
   return {{complex_type(t), g.value(x[0]).shape}};
 }
-ResultTypes infer_component(Graph& g, const Primitive& p, const std::vector<ValueId>& x, const Attributes&) {
+ResultTypes infer_component(Graph& g, const Primitive& p, const std::vector<ValueId>& x,
+                            const Attributes&) {
   internal_check(is_complex(g.value(x[0]).dtype), p.name, ": takes a complex tensor");
   return {{real_type(g.value(x[0]).dtype), g.value(x[0]).shape}};
 }
 
-/// From any real dtype to any other. Half types convert through float32; to bool: not equal to zero.
+/// From any real dtype to any other. Half types convert through float32; to bool: not equal to
+/// zero.
 Value convert(Lowering& l, Value x, DType from, DType to) {
   auto& k = l.b;
   if (from == to) return x;
@@ -330,12 +474,15 @@ Value convert(Lowering& l, Value x, DType from, DType to) {
     return k.compare(Opcode::ne, x, zero);
   }
   if (is_float(from) && is_float(to)) {
-    return k.cast(loop::bits(to_type.scalar) > loop::bits(from_type.scalar) ? Opcode::fpext : Opcode::fptrunc, x, to_type.scalar);
+    return k.cast(
+        loop::bits(to_type.scalar) > loop::bits(from_type.scalar) ? Opcode::fpext : Opcode::fptrunc,
+        x, to_type.scalar);
   }
   if (is_float(from)) {
     // Narrow integers take the low bits of the 64-bit value, as the field's CPUs do.
     Value wide = k.cast(Opcode::fptosi, x, loop::Scalar::i64);
-    return to_type.scalar == loop::Scalar::i64 ? wide : k.cast(Opcode::itrunc, wide, to_type.scalar);
+    return to_type.scalar == loop::Scalar::i64 ? wide
+                                               : k.cast(Opcode::itrunc, wide, to_type.scalar);
   }
   bool is_unsigned = from == DType::uint8 || from == DType::boolean;
   if (is_float(to)) {
@@ -348,10 +495,15 @@ Value convert(Lowering& l, Value x, DType from, DType to) {
   }
   int from_bits = loop::bits(from_type.scalar), to_bits = loop::bits(to_type.scalar);
   if (from_bits == to_bits) return x;
-  return k.cast(to_bits < from_bits ? Opcode::itrunc : is_unsigned ? Opcode::zext : Opcode::sext, x, to_type.scalar);
+  return k.cast(to_bits < from_bits ? Opcode::itrunc
+                : is_unsigned       ? Opcode::zext
+                                    : Opcode::sext,
+                x, to_type.scalar);
 }
 
-Value no_lower(Lowering&) { fail(ErrorKind::internal, "complex components are handled by the kernel builder"); }
+Value no_lower(Lowering&) {
+  fail(ErrorKind::internal, "complex components are handled by the kernel builder");
+}
 
 }  // namespace
 
@@ -360,27 +512,38 @@ graph::Definition componentwise(graph::Definition d) {
   return d;
 }
 
-const Primitive kSelect(componentwise(elementwise("select", infer_select, LOWER { return l.b.select(l.x[0], l.x[1], l.x[2]); }, RULE {
-  Tensor zero = zeros_like(G);
-  return {Tensor(), select(X, G, zero), select(X, zero, G)};
-})));
-const Primitive kCast(elementwise("cast", infer_cast, LOWER { return convert(l, l.x[0], l.operand_dtype, l.result_dtype); }, RULE {
-  if (!is_float(X.dtype()) || !is_float(app.attributes.dtype)) return {Tensor()};
-  return {cast(G, X.dtype())};
-}));
-const Primitive kBitcast(elementwise("bitcast", infer_bitcast, LOWER {
-  loop::Scalar to = scalar_of(l.result_dtype);
-  return l.b.type(l.x[0]).scalar == to ? l.x[0] : l.b.bitcast(l.x[0], to);
-}));
-const Primitive kMakeComplex(elementwise("make_complex", infer_make_complex, no_lower, RULE { return {real(G), imag(G)}; }));
-const Primitive kReal(elementwise("real", infer_component, no_lower, RULE { return {make_complex(G, zeros_like(G))}; }));
-const Primitive kImag(elementwise("imag", infer_component, no_lower, RULE { return {make_complex(zeros_like(G), G)}; }));
-const Primitive kBarrier({.name = "barrier", .kind = Primitive::Kind::barrier,
-                          .infer = [](Graph& g, const Primitive&, const std::vector<ValueId>& x, const Attributes&) -> ResultTypes {
+const Primitive kSelect(componentwise(elementwise(
+    "select", infer_select, LOWER { return l.b.select(l.x[0], l.x[1], l.x[2]); },
+    RULE {
+      Tensor zero = zeros_like(G);
+      return {Tensor(), select(X, G, zero), select(X, zero, G)};
+    })));
+const Primitive kCast(elementwise(
+    "cast", infer_cast, LOWER { return convert(l, l.x[0], l.operand_dtype, l.result_dtype); },
+    RULE {
+      if (!is_float(X.dtype()) || !is_float(app.attributes.dtype)) return {Tensor()};
+      return {cast(G, X.dtype())};
+    }));
+const Primitive kBitcast(elementwise(
+    "bitcast", infer_bitcast, LOWER {
+      loop::Scalar to = scalar_of(l.result_dtype);
+      return l.b.type(l.x[0]).scalar == to ? l.x[0] : l.b.bitcast(l.x[0], to);
+    }));
+const Primitive kMakeComplex(
+    elementwise("make_complex", infer_make_complex, no_lower, RULE { return {real(G), imag(G)}; }));
+const Primitive kReal(elementwise(
+    "real", infer_component, no_lower, RULE { return {make_complex(G, zeros_like(G))}; }));
+const Primitive kImag(elementwise(
+    "imag", infer_component, no_lower, RULE { return {make_complex(zeros_like(G), G)}; }));
+const Primitive kBarrier({.name = "barrier",
+                          .kind = Primitive::Kind::barrier,
+                          .infer = [](Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                                      const Attributes&) -> ResultTypes {
                             return {{g.value(x[0]).dtype, g.value(x[0]).shape}};
                           },
                           .vjp = no_vjp,
-                          .jvp = [](const Application&, const Cotangents&) { return Cotangents(1); },
+                          .jvp = [](const Application&,
+                                    const Cotangents&) { return Cotangents(1); },
                           .factors = elementwise_factors});
 
 #undef RULE
@@ -447,9 +610,17 @@ Tensor lt(const Tensor& a, const Tensor& b) { return apply_one(kLt, {a, b}); }
 Tensor le(const Tensor& a, const Tensor& b) { return apply_one(kLe, {a, b}); }
 Tensor gt(const Tensor& a, const Tensor& b) { return apply_one(kGt, {a, b}); }
 Tensor ge(const Tensor& a, const Tensor& b) { return apply_one(kGe, {a, b}); }
-Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) { return apply_one(kSelect, {condition, a, b}); }
-Tensor make_complex(const Tensor& re, const Tensor& im) { return apply_one(kMakeComplex, {re, im}); }
-Tensor cast(const Tensor& x, DType to) { return x.dtype() == to ? x : apply_one(kCast, {x}, {.dtype = to}); }
-Tensor bitcast(const Tensor& x, DType to) { return x.dtype() == to ? x : apply_one(kBitcast, {x}, {.dtype = to}); }
+Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return apply_one(kSelect, {condition, a, b});
+}
+Tensor make_complex(const Tensor& re, const Tensor& im) {
+  return apply_one(kMakeComplex, {re, im});
+}
+Tensor cast(const Tensor& x, DType to) {
+  return x.dtype() == to ? x : apply_one(kCast, {x}, {.dtype = to});
+}
+Tensor bitcast(const Tensor& x, DType to) {
+  return x.dtype() == to ? x : apply_one(kBitcast, {x}, {.dtype = to});
+}
 
 }  // namespace flambeau::prim

@@ -24,13 +24,17 @@ struct Dim {
 };
 using DimList = std::vector<int64_t>;
 
-/// A Python number in a body. Its kind is structure, its value is data: while tracing it is a 0-d input.
+/// A Python number in a body. Its kind is structure, its value is data: while tracing it is a 0-d
+/// input.
 class Number {
  public:
   Number() = default;
   template <class T>
     requires std::is_arithmetic_v<T>
-  Number(T v) : scalar_(std::is_same_v<T, bool> ? Scalar(static_cast<bool>(v)) : std::is_integral_v<T> ? Scalar(static_cast<int64_t>(v)) : Scalar(static_cast<double>(v))) {}
+  Number(T v)
+      : scalar_(std::is_same_v<T, bool> ? Scalar(static_cast<bool>(v))
+                : std::is_integral_v<T> ? Scalar(static_cast<int64_t>(v))
+                                        : Scalar(static_cast<double>(v))) {}
   Number(Scalar v) : scalar_(v) {}
   Number(Scalar v, Tensor traced) : scalar_(v), traced_(std::move(traced)) {}
   /// The present value. A body that decides by it must call `specialize`, never this.
@@ -49,7 +53,8 @@ using TensorList = std::vector<Tensor>;
 using OptionalTensorList = std::vector<Tensor>;  // undefined tensors stand for None
 
 /// One boxed argument or result.
-using Argument = std::variant<std::monostate,      // None
-                              Tensor, TensorList, bool, Dim, Size, DimList, Sizes, Number, DType, std::string, Device>;
+using Argument = std::variant<std::monostate,  // None
+                              Tensor, TensorList, bool, Dim, Size, DimList, Sizes, Number, DType,
+                              std::string, Device>;
 
 }  // namespace flambeau

@@ -29,7 +29,9 @@ class Key {
  public:
   explicit Key(std::string& bytes) : bytes_(bytes) { bytes_.clear(); }
   template <class T>
-  void add(const T& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void add(const T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   void add(const Tensor& t) {
     if (!t.defined()) return add(char{0});
     add(static_cast<char>(1 + static_cast<int>(t.dtype())));
@@ -69,10 +71,14 @@ class Key {
 
 DType input_dtype(const Number& n) {
   switch (n.kind()) {
-    case Scalar::Kind::boolean: return DType::boolean;
-    case Scalar::Kind::integer: return DType::int64;
-    case Scalar::Kind::real: return DType::float64;
-    case Scalar::Kind::complex: return DType::complex128;
+    case Scalar::Kind::boolean:
+      return DType::boolean;
+    case Scalar::Kind::integer:
+      return DType::int64;
+    case Scalar::Kind::real:
+      return DType::float64;
+    case Scalar::Kind::complex:
+      return DType::complex128;
   }
   return DType::int64;
 }
@@ -88,21 +94,26 @@ struct Traced {
   ResultKind result;
 };
 
-/// A number that its schema gives as the default is structure, so that a factor of 1 costs nothing; the
-/// results are the same.
+/// A number that its schema gives as the default is structure, so that a factor of 1 costs nothing;
+/// the results are the same.
 bool is_default(const Operator& op, size_t i, const Number& n) {
   const SchemaArgument& a = op.schema().arguments[i];
   const auto* given = a.has_default ? std::get_if<Number>(&a.default_value) : nullptr;
   if (!given || given->kind() != n.kind()) return false;
   switch (n.kind()) {
-    case Scalar::Kind::complex: return false;
-    case Scalar::Kind::real: return std::bit_cast<int64_t>(given->scalar().real()) == std::bit_cast<int64_t>(n.scalar().real());
-    default: return given->scalar().integer() == n.scalar().integer();
+    case Scalar::Kind::complex:
+      return false;
+    case Scalar::Kind::real:
+      return std::bit_cast<int64_t>(given->scalar().real()) ==
+             std::bit_cast<int64_t>(n.scalar().real());
+    default:
+      return given->scalar().integer() == n.scalar().integer();
   }
 }
 
 /// Puts inputs in the place of data: tensors, numbers and sizes, in the order of the arguments.
-std::vector<Argument> trace_arguments(Trace& trace, const Operator& op, const std::vector<Argument>& arguments) {
+std::vector<Argument> trace_arguments(Trace& trace, const Operator& op,
+                                      const std::vector<Argument>& arguments) {
   std::vector<Argument> traced;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& a = arguments[i];
@@ -110,7 +121,8 @@ std::vector<Argument> trace_arguments(Trace& trace, const Operator& op, const st
       traced.emplace_back(t->defined() ? trace.add_tensor_input(t->dtype(), t->sizes()) : Tensor());
     } else if (const auto* list = std::get_if<TensorList>(&a)) {
       TensorList inputs;
-      for (const Tensor& x : *list) inputs.push_back(x.defined() ? trace.add_tensor_input(x.dtype(), x.sizes()) : Tensor());
+      for (const Tensor& x : *list)
+        inputs.push_back(x.defined() ? trace.add_tensor_input(x.dtype(), x.sizes()) : Tensor());
       traced.emplace_back(std::move(inputs));
     } else if (const auto* n = std::get_if<Number>(&a); n && !is_default(op, i, *n)) {
       traced.emplace_back(Number(n->scalar(), trace.add_number_input(input_dtype(*n))));
@@ -127,7 +139,8 @@ std::vector<Argument> trace_arguments(Trace& trace, const Operator& op, const st
   return traced;
 }
 
-void flatten(const Operator& op, const std::vector<Argument>& arguments, std::vector<Operand>& operands, std::vector<int64_t>& sizes) {
+void flatten(const Operator& op, const std::vector<Argument>& arguments,
+             std::vector<Operand>& operands, std::vector<int64_t>& sizes) {
   operands.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& a = arguments[i];
@@ -147,13 +160,15 @@ void flatten(const Operator& op, const std::vector<Argument>& arguments, std::ve
   }
 }
 
-/// An operator's own derivative rule as a program's: the arguments are rebuilt around the traced inputs.
+/// An operator's own derivative rule as a program's: the arguments are rebuilt around the traced
+/// inputs.
 run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>& arguments) {
   if (!op.rule) return nullptr;
   // Only structure is kept of the arguments; tensors, numbers and sizes are replaced at each use.
   std::vector<Argument> structure = arguments;
   for (Argument& a : structure) {
-    if (auto* t = std::get_if<Tensor>(&a); t && t->defined()) a = Tensor(new TensorImpl);
+    if (auto* t = std::get_if<Tensor>(&a); t && t->defined())
+      a = Tensor(new TensorImpl);
     else if (auto* list = std::get_if<TensorList>(&a)) {
       for (Tensor& x : *list) x = x.defined() ? Tensor(new TensorImpl) : Tensor();
     }
@@ -163,8 +178,9 @@ run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>&
     const auto* n = std::get_if<Number>(&arguments[i]);
     constant.push_back(n && is_default(op, i, *n));
   }
-  return [rule = op.rule, structure, constant](const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
-                                     const std::vector<Tensor>& cotangents) {
+  return [rule = op.rule, structure, constant](const std::vector<Tensor>& inputs,
+                                               const std::vector<Tensor>& results,
+                                               const std::vector<Tensor>& cotangents) {
     std::vector<Argument> traced = structure;
     size_t next = 0;
     std::vector<bool> is_tensor;
@@ -180,7 +196,8 @@ run::Program::Rule program_rule(const Operator& op, const std::vector<Argument>&
           x = inputs[next++];
           is_tensor.push_back(true);
         }
-      } else if (auto* n = std::get_if<Number>(&a); n && !constant[static_cast<size_t>(&a - traced.data())]) {
+      } else if (auto* n = std::get_if<Number>(&a);
+                 n && !constant[static_cast<size_t>(&a - traced.data())]) {
         a = Number(n->scalar(), inputs[next++]);
         is_tensor.push_back(false);
       }
@@ -199,7 +216,8 @@ Traced trace_body(const Operator& op, const std::vector<Argument>& arguments) {
   op.run_body(traced.data(), &result);
   Traced made;
   auto output = [&](const Tensor& t) {
-    internal_check(t.defined() && t.traced(), op.schema().names[0], ": the body returned a tensor that is not traced");
+    internal_check(t.defined() && t.traced(), op.schema().names[0],
+                   ": the body returned a tensor that is not traced");
     trace.add_output(t);
   };
   if (const auto* t = std::get_if<Tensor>(&result)) {
@@ -210,20 +228,21 @@ Traced trace_body(const Operator& op, const std::vector<Argument>& arguments) {
     for (const Tensor& t : list) output(t);
   }
   graph::Graph g = graph::simplify(trace.graph());
-  made.program = std::make_shared<run::Program>(op.schema().names[0], std::move(g), trace.input_sizes(), program_rule(op, arguments));
+  made.program = std::make_shared<run::Program>(op.schema().names[0], std::move(g),
+                                                trace.input_sizes(), program_rule(op, arguments));
   return made;
 }
 
 struct Entry {
   std::mutex mutex;
-  std::deque<Traced> variants;                   // with different guards; only grows
+  std::deque<Traced> variants;                    // with different guards; only grows
   std::atomic<const Traced*> unguarded{nullptr};  // the one that always holds
 };
 
 class ProgramCache {
  public:
-  const Traced& find(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Operand>& operands,
-                     const std::vector<int64_t>& sizes) {
+  const Traced& find(const Operator& op, const std::vector<Argument>& arguments,
+                     const std::vector<Operand>& operands, const std::vector<int64_t>& sizes) {
     thread_local std::string bytes;
     Key key(bytes);
     key.add(&op);
@@ -236,10 +255,13 @@ class ProgramCache {
     if (const Traced* t = entry.unguarded.load(std::memory_order_acquire)) return *t;
     std::lock_guard lock(entry.mutex);
     for (const Traced& t : entry.variants) {
-      if (t.program->graph().guards.empty() || t.program->holds(t.program->evaluate_sizes(operands, sizes))) return t;
+      if (t.program->graph().guards.empty() ||
+          t.program->holds(t.program->evaluate_sizes(operands, sizes)))
+        return t;
     }
     const Traced& made = entry.variants.emplace_back(trace_body(op, arguments));
-    if (made.program->graph().guards.empty()) entry.unguarded.store(&made, std::memory_order_release);
+    if (made.program->graph().guards.empty())
+      entry.unguarded.store(&made, std::memory_order_release);
     return made;
   }
 
@@ -299,7 +321,9 @@ Argument package(const ResultKind& kind, std::vector<Tensor> results) {
   return Argument(TensorList(std::move(results)));
 }
 
-bool records(const Tensor& t) { return run::gradients_enabled() && run::recorder() && t.requires_grad(); }
+bool records(const Tensor& t) {
+  return run::gradients_enabled() && run::recorder() && t.requires_grad();
+}
 
 bool any_requires_grad(const std::vector<Operand>& operands) {
   return std::any_of(operands.begin(), operands.end(), [](const Operand& o) {
@@ -308,8 +332,8 @@ bool any_requires_grad(const std::vector<Operand>& operands) {
   });
 }
 
-/// "result type Float can't be cast to the desired output type Long": a result may only go to its own or a
-/// higher category.
+/// "result type Float can't be cast to the desired output type Long": a result may only go to its
+/// own or a higher category.
 void check_result_type(const char* name, DType result, DType wanted) {
   check(category(result) <= category(wanted), ErrorKind::runtime, name, ": result type ", result,
         " can't be cast to the desired output type ", wanted);
@@ -332,7 +356,8 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
     if (run::recorder() && !view.same(base)) {
       Prepared p;
       flatten(op, given, p.operands, p.sizes);
-      // The program is found by structure: what finds it must not keep the base alive, which may come to keep it.
+      // The program is found by structure: what finds it must not keep the base alive, which may
+      // come to keep it.
       std::vector<Argument> structure = given;
       std::vector<Operand> shapes = p.operands;
       for (Argument& a : structure) {
@@ -341,7 +366,9 @@ Argument call(const Operator& op, std::vector<Argument> arguments) {
       for (Operand& o : shapes) {
         if (auto* t = std::get_if<Tensor>(&o)) *t = shape_of(*t);
       }
-      auto program = [&op, structure, shapes, sizes = p.sizes] { return programs().find(op, structure, shapes, sizes).program; };
+      auto program = [&op, structure, shapes, sizes = p.sizes] {
+        return programs().find(op, structure, shapes, sizes).program;
+      };
       run::recorder()->record_view(base, view, program, p.operands, p.sizes);
     }
     return result;
@@ -384,11 +411,13 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
     return self;
   }
   check(!has_internal_overlap(self), ErrorKind::runtime, name,
-        ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        ": unsupported operation: more than one element of the written-to tensor refers to a "
+        "single memory location. "
         "Please clone() the tensor before performing the operation.");
   Write write(self, name.c_str());
   auto check_shape = [&](const Dims& sizes) {
-    check(sizes == self.sizes(), ErrorKind::runtime, name, ": output with shape ", self.sizes(), " doesn't match the broadcast shape ", sizes);
+    check(sizes == self.sizes(), ErrorKind::runtime, name, ": output with shape ", self.sizes(),
+          " doesn't match the broadcast shape ", sizes);
   };
   if (op.kind() == BodyKind::direct) {
     Tensor result = std::get<Tensor>(call(op, std::move(arguments)));
@@ -396,7 +425,9 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
     check_result_type(name.c_str(), result.dtype(), self.dtype());
     run::copy_into(self, result);
     self.storage().raise_version();
-    if (run::gradients_enabled() && run::recorder() && (result.requires_grad() || self.requires_grad())) run::recorder()->record_write(self, result);
+    if (run::gradients_enabled() && run::recorder() &&
+        (result.requires_grad() || self.requires_grad()))
+      run::recorder()->record_write(self, result);
     return self;
   }
   Prepared p = prepare(op, arguments);
@@ -406,7 +437,8 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
   check_result_type(name.c_str(), result_dtype, self.dtype());
   std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
   Dims result_sizes;
-  for (graph::SizeId s : g.value(output).shape) result_sizes.push_back(sizes[static_cast<size_t>(s)]);
+  for (graph::SizeId s : g.value(output).shape)
+    result_sizes.push_back(sizes[static_cast<size_t>(s)]);
   check_shape(result_sizes);
   bool recorded = run::gradients_enabled() && run::recorder() && any_requires_grad(p.operands);
   if (!recorded && result_dtype == self.dtype() && g.outputs.size() == 1) {
@@ -422,28 +454,32 @@ Tensor call_inplace(const Operator& op, std::vector<Argument> arguments) {
   return self;
 }
 
-void call_into(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Tensor>& destinations) {
+void call_into(const Operator& op, const std::vector<Argument>& arguments,
+               const std::vector<Tensor>& destinations) {
   Prepared p = prepare(op, arguments);
   std::string name = op.schema().names[0];
   const graph::Graph& g = p.traced->program->graph();
-  internal_check(g.outputs.size() == destinations.size(), name, ": ", g.outputs.size(), " results for ", destinations.size(), " destinations");
+  internal_check(g.outputs.size() == destinations.size(), name, ": ", g.outputs.size(),
+                 " results for ", destinations.size(), " destinations");
   std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
   for (size_t k = 0; k < destinations.size(); ++k) {
     const graph::Value& v = g.value(g.outputs[k]);
     const Tensor& t = destinations[k];
     Dims wanted;
     for (graph::SizeId s : v.shape) wanted.push_back(sizes[static_cast<size_t>(s)]);
-    check(t.dtype() == v.dtype && t.sizes() == wanted, ErrorKind::runtime, name, ": expected a ", v.dtype, " tensor of shape ", wanted, " to write to, got ",
-          t.dtype(), " ", t.sizes());
+    check(t.dtype() == v.dtype && t.sizes() == wanted, ErrorKind::runtime, name, ": expected a ",
+          v.dtype, " tensor of shape ", wanted, " to write to, got ", t.dtype(), " ", t.sizes());
     check(!has_internal_overlap(t), ErrorKind::runtime, name,
-          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          ": unsupported operation: more than one element of the written-to tensor refers to a "
+          "single memory location. "
           "Please clone() the tensor before performing the operation.");
   }
   run::execute(p.traced->program, p.operands, p.sizes, destinations);
   for (const Tensor& t : destinations) t.storage().raise_version();
 }
 
-std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments, std::vector<Tensor> out) {
+std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments,
+                             std::vector<Tensor> out) {
   std::string name = op.schema().names[0];
   Argument boxed;
   {
@@ -452,11 +488,13 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
     bool differentiated = run::gradients_enabled() && any_requires_grad(p.operands);
     for (const Tensor& t : out) differentiated |= run::gradients_enabled() && t.requires_grad();
     check(!differentiated, ErrorKind::runtime, name,
-          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+          "(): functions with out=... arguments don't support automatic differentiation, but one "
+          "of the arguments requires grad.");
   }
   for (const Tensor& t : out) {
-    check(!has_internal_overlap(t) , ErrorKind::runtime, name,
-          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    check(!has_internal_overlap(t), ErrorKind::runtime, name,
+          ": unsupported operation: more than one element of the written-to tensor refers to a "
+          "single memory location. "
           "Please clone() the tensor before performing the operation.");
   }
   std::vector<Tensor> results;
@@ -471,20 +509,23 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
     auto bytes = static_cast<size_t>((impl->offset + needed) * itemsize(impl->dtype));
     if (bytes > impl->storage->bytes()) {
       impl->offset = 0;
-      impl->storage = Pointer<Storage>(new Storage(static_cast<size_t>(needed * itemsize(impl->dtype)), impl->device));
+      impl->storage = Pointer<Storage>(
+          new Storage(static_cast<size_t>(needed * itemsize(impl->dtype)), impl->device));
     }
   };
   if (op.kind() == BodyKind::composite) {
     Prepared p = prepare(op, arguments);
     const graph::Graph& g = p.traced->program->graph();
     std::vector<int64_t> sizes = p.traced->program->evaluate_sizes(p.operands, p.sizes);
-    check(out.size() == g.outputs.size(), ErrorKind::runtime, name, ": expected ", g.outputs.size(), " out tensors, got ", out.size());
+    check(out.size() == g.outputs.size(), ErrorKind::runtime, name, ": expected ", g.outputs.size(),
+          " out tensors, got ", out.size());
     std::vector<Tensor> direct(out.size());
     bool overlapping = false;
     for (size_t k = 0; k < out.size(); ++k) {
       check_result_type(name.c_str(), g.value(g.outputs[k]).dtype, out[k].dtype());
       Dims wanted;
-      for (graph::SizeId s : g.value(g.outputs[k]).shape) wanted.push_back(sizes[static_cast<size_t>(s)]);
+      for (graph::SizeId s : g.value(g.outputs[k]).shape)
+        wanted.push_back(sizes[static_cast<size_t>(s)]);
       // Growing an out= that is also read would pull the memory from under the operands.
       for (const Operand& o : p.operands) {
         const auto* t = std::get_if<Tensor>(&o);
@@ -497,9 +538,12 @@ std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments
     results = run::execute(p.traced->program, p.operands, p.sizes, direct);
   } else {
     Argument result = call(op, std::move(arguments));
-    if (auto* list = std::get_if<TensorList>(&result)) results = *list;
-    else results = {std::get<Tensor>(result)};
-    check(out.size() == results.size(), ErrorKind::runtime, name, ": expected ", results.size(), " out tensors, got ", out.size());
+    if (auto* list = std::get_if<TensorList>(&result))
+      results = *list;
+    else
+      results = {std::get<Tensor>(result)};
+    check(out.size() == results.size(), ErrorKind::runtime, name, ": expected ", results.size(),
+          " out tensors, got ", out.size());
   }
   for (size_t k = 0; k < out.size(); ++k) {
     check_result_type(name.c_str(), results[k].dtype(), out[k].dtype());

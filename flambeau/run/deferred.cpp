@@ -19,7 +19,8 @@ using graph::ValueId;
 
 namespace {
 
-/// Records after which a recording runs by itself, so that it neither keeps memory nor grows without end.
+/// Records after which a recording runs by itself, so that it neither keeps memory nor grows
+/// without end.
 constexpr size_t kMostRecords = 128;
 constexpr size_t kMostFused = 1024;
 
@@ -28,25 +29,30 @@ struct Record {
   ProgramPointer program;
   std::vector<Operand> operands;
   std::vector<int64_t> size_arguments;
-  std::vector<Tensor> results;   // where they go: new memory, or what the call writes into
-  std::vector<bool> written;     // by result: existing memory is overwritten
+  std::vector<Tensor> results;  // where they go: new memory, or what the call writes into
+  std::vector<bool> written;    // by result: existing memory is overwritten
 };
 
 bool same_elements(const Tensor& a, const Tensor& b) {
-  return &a.storage() == &b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
+  return &a.storage() == &b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
 }
-bool overlaps(const Tensor& a, const Tensor& b) { return &a.storage() == &b.storage() && memory_overlap(a, b) != 0; }
+bool overlaps(const Tensor& a, const Tensor& b) {
+  return &a.storage() == &b.storage() && memory_overlap(a, b) != 0;
+}
 
-/// Consecutive records that are compiled as one program: inside it a value that was written is read by exactly
-/// the view that was written, so that memory between the records is not needed.
+/// Consecutive records that are compiled as one program: inside it a value that was written is read
+/// by exactly the view that was written, so that memory between the records is not needed.
 class Segment {
  public:
   bool accepts(const Record& r) const {
     auto fits = [&](const Tensor& t) {
-      return std::all_of(written_.begin(), written_.end(), [&](const Written& w) { return same_elements(w.target, t) || !overlaps(w.target, t); });
+      return std::all_of(written_.begin(), written_.end(), [&](const Written& w) {
+        return same_elements(w.target, t) || !overlaps(w.target, t);
+      });
     };
-    // A segment that finds something wrong is run again record by record: it must not have changed memory that was
-    // there before.
+    // A segment that finds something wrong is run again record by record: it must not have changed
+    // memory that was there before.
     bool writes = std::find(r.written.begin(), r.written.end(), true) != r.written.end();
     if ((writes && may_raise_) || (r.program->may_raise() && writes_)) return false;
     for (const Operand& o : r.operands) {
@@ -58,7 +64,9 @@ class Segment {
   void add(const Record& r) {
     auto number = static_cast<int32_t>(records_.size());
     for (size_t k = 0; k < r.results.size(); ++k) {
-      auto it = std::find_if(written_.begin(), written_.end(), [&](const Written& w) { return same_elements(w.target, r.results[k]); });
+      auto it = std::find_if(written_.begin(), written_.end(), [&](const Written& w) {
+        return same_elements(w.target, r.results[k]);
+      });
       Written w{r.results[k], number, static_cast<int32_t>(k), r.written[k]};
       if (it == written_.end()) {
         written_.push_back(std::move(w));
@@ -74,11 +82,12 @@ class Segment {
 
   /// Handles of a tensor that the segment itself holds.
   int64_t handles(const TensorImpl* impl) const {
-    return std::count_if(written_.begin(), written_.end(), [&](const Written& w) { return w.target.impl() == impl; });
+    return std::count_if(written_.begin(), written_.end(),
+                         [&](const Written& w) { return w.target.impl() == impl; });
   }
 
-  /// Runs the records and counts those that ran in `done`. `live` tells whether somebody can still read memory that
-  /// was made for a result.
+  /// Runs the records and counts those that ran in `done`. `live` tells whether somebody can still
+  /// read memory that was made for a result.
   template <class Live>
   void run(const Live& live, size_t& done) {
     if (records_.size() == 1) return run_one_by_one(done);
@@ -103,7 +112,8 @@ class Segment {
   void run_fused(const Live& live) {
     std::vector<const Written*> outputs;
     for (const Written& w : written_) {
-      bool checks = records_[static_cast<size_t>(w.record)]->program->may_raise();  // its error is wanted, if not its result
+      bool checks = records_[static_cast<size_t>(w.record)]
+                        ->program->may_raise();  // its error is wanted, if not its result
       if (w.existed || checks || live(w.target)) outputs.push_back(&w);
     }
     if (outputs.empty()) return;
@@ -115,7 +125,9 @@ class Segment {
       keep(std::move(key), fused);
     }
     std::vector<int64_t> size_arguments;
-    for (const Record* r : records_) size_arguments.insert(size_arguments.end(), r->size_arguments.begin(), r->size_arguments.end());
+    for (const Record* r : records_)
+      size_arguments.insert(size_arguments.end(), r->size_arguments.begin(),
+                            r->size_arguments.end());
     std::vector<Tensor> destinations;
     for (const Written* w : outputs) destinations.push_back(w->target);
     execute_now(fused, externals_, size_arguments, destinations);
@@ -126,19 +138,23 @@ class Segment {
     int32_t record, result;  // that wrote it last
     bool existed;            // before the segment
   };
-  /// Where an operand comes from: result `result` of record `record`, or (record = -1) external number `result`.
+  /// Where an operand comes from: result `result` of record `record`, or (record = -1) external
+  /// number `result`.
   struct Source {
     int32_t record, result;
   };
 
   void number_operands() {
-    // The state of memory is followed record by record: an operand reads what was written last before it.
+    // The state of memory is followed record by record: an operand reads what was written last
+    // before it.
     std::vector<Written> now;
     for (size_t i = 0; i < records_.size(); ++i) {
       const Record& r = *records_[i];
       for (const Operand& o : r.operands) sources_.push_back(source_of(o, now));
       for (size_t k = 0; k < r.results.size(); ++k) {
-        auto it = std::find_if(now.begin(), now.end(), [&](const Written& w) { return same_elements(w.target, r.results[k]); });
+        auto it = std::find_if(now.begin(), now.end(), [&](const Written& w) {
+          return same_elements(w.target, r.results[k]);
+        });
         if (it != now.end()) now.erase(it);
         now.push_back({r.results[k], static_cast<int32_t>(i), static_cast<int32_t>(k), false});
       }
@@ -161,7 +177,9 @@ class Segment {
 
   std::string key_of(const std::vector<const Written*>& outputs) const {
     std::string key;
-    auto add = [&key](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+    auto add = [&key](auto value) {
+      key.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
     for (const Record* r : records_) add(r->program.get());
     for (Source s : sources_) {
       add(s.record);
@@ -184,8 +202,11 @@ class Segment {
     graph::Trace trace;
     std::vector<ValueId> external_values;
     for (const Operand& o : externals_) {
-      if (const auto* t = std::get_if<Tensor>(&o)) external_values.push_back(trace.add_tensor_input(t->dtype(), t->sizes()).impl()->traced);
-      else external_values.push_back(-1);  // the dtype of a number is that of the program that takes it
+      if (const auto* t = std::get_if<Tensor>(&o))
+        external_values.push_back(trace.add_tensor_input(t->dtype(), t->sizes()).impl()->traced);
+      else
+        external_values.push_back(
+            -1);  // the dtype of a number is that of the program that takes it
     }
     fill_numbers(trace, external_values);
     // Inputs were made with the numbers last; programs name them by position.
@@ -195,27 +216,36 @@ class Segment {
       std::vector<ValueId> operands;
       for (size_t i = 0; i < r->operands.size(); ++i) {
         Source s = sources_[next++];
-        ValueId v = s.record < 0 ? external_values[static_cast<size_t>(s.result)] : results[static_cast<size_t>(s.record)][static_cast<size_t>(s.result)];
+        ValueId v = s.record < 0
+                        ? external_values[static_cast<size_t>(s.result)]
+                        : results[static_cast<size_t>(s.record)][static_cast<size_t>(s.result)];
         operands.push_back(v);
       }
       std::vector<SizeId> sizes;
       for (int64_t s : r->size_arguments) sizes.push_back(trace.id(trace.add_size_input(s)));
-      std::vector<ValueId> map = graph::inline_graph(trace.graph(), r->program->graph(), operands, sizes);
+      std::vector<ValueId> map =
+          graph::inline_graph(trace.graph(), r->program->graph(), operands, sizes);
       std::vector<ValueId> made;
       const auto& program_outputs = r->program->graph().outputs;
-      for (size_t k = 0; k < program_outputs.size(); ++k) made.push_back(with_known_ones(trace, map[static_cast<size_t>(program_outputs[k])], r->results[k]));
+      for (size_t k = 0; k < program_outputs.size(); ++k)
+        made.push_back(
+            with_known_ones(trace, map[static_cast<size_t>(program_outputs[k])], r->results[k]));
       results.push_back(std::move(made));
     }
-    for (const Written* w : outputs) trace.graph().outputs.push_back(results[static_cast<size_t>(w->record)][static_cast<size_t>(w->result)]);
+    for (const Written* w : outputs)
+      trace.graph().outputs.push_back(
+          results[static_cast<size_t>(w->record)][static_cast<size_t>(w->result)]);
     trace.graph().guards.clear();  // the call of each program looked at them
     std::string name = records_.front()->program->name();
-    for (size_t i = 1; i < std::min<size_t>(records_.size(), 4); ++i) name += "+" + records_[i]->program->name();
+    for (size_t i = 1; i < std::min<size_t>(records_.size(), 4); ++i)
+      name += "+" + records_[i]->program->name();
     if (records_.size() > 4) name += "+...";
     return std::make_shared<Program>(name, graph::simplify(trace.graph()), trace.input_sizes());
   }
 
   void fill_numbers(graph::Trace& trace, std::vector<ValueId>& external_values) const {
-    // Graph inputs follow the order of the externals, so tensors and numbers are made again in that order.
+    // Graph inputs follow the order of the externals, so tensors and numbers are made again in that
+    // order.
     Graph& g = trace.graph();
     std::vector<graph::Input> tensors = g.inputs;
     g.inputs.clear();
@@ -224,7 +254,9 @@ class Segment {
     for (const Record* r : records_) {
       for (size_t i = 0; i < r->operands.size(); ++i) {
         Source s = sources_[next++];
-        if (s.record < 0) wanted[static_cast<size_t>(s.result)].first = r->program->graph().value(r->program->graph().inputs[i].value).dtype;
+        if (s.record < 0)
+          wanted[static_cast<size_t>(s.result)].first =
+              r->program->graph().value(r->program->graph().inputs[i].value).dtype;
       }
     }
     size_t tensor = 0;
@@ -298,12 +330,15 @@ class Poison : public Pending {
   std::exception_ptr error_;
 };
 
-class ThreadRecording : public Recording, public Pending, public std::enable_shared_from_this<ThreadRecording> {
+class ThreadRecording : public Recording,
+                        public Pending,
+                        public std::enable_shared_from_this<ThreadRecording> {
  public:
-  std::vector<Tensor> add(const ProgramPointer& program, const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments,
+  std::vector<Tensor> add(const ProgramPointer& program, const std::vector<Operand>& operands,
+                          const std::vector<int64_t>& size_arguments,
                           const std::vector<Tensor>& destinations) override {
-    // What other threads recorded for this memory runs first, before this recording is locked: two recordings
-    // never wait for each other.
+    // What other threads recorded for this memory runs first, before this recording is locked: two
+    // recordings never wait for each other.
     for (const Operand& o : operands) {
       if (const auto* t = std::get_if<Tensor>(&o)) run_foreign(*t);
     }
@@ -362,23 +397,27 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
   }
 
   /// Memory that others can read or write without asking is not deferred.
-  static bool must_run_now(const std::vector<Operand>& operands, const std::vector<Tensor>& destinations) {
+  static bool must_run_now(const std::vector<Operand>& operands,
+                           const std::vector<Tensor>& destinations) {
     for (const Operand& o : operands) {
       if (const auto* t = std::get_if<Tensor>(&o); t && t->storage().exported()) return true;
     }
-    return std::any_of(destinations.begin(), destinations.end(), [](const Tensor& t) { return t.defined() && t.storage().exported(); });
+    return std::any_of(destinations.begin(), destinations.end(),
+                       [](const Tensor& t) { return t.defined() && t.storage().exported(); });
   }
 
   void run_segment(const std::vector<Record>& records, size_t& done) {
     Segment segment;
     const size_t first = done;
     size_t end = first;
-    while (end < records.size() && (end == first || segment.accepts(records[end]))) segment.add(records[end++]);
+    while (end < records.size() && (end == first || segment.accepts(records[end])))
+      segment.add(records[end++]);
     segment.run([&](const Tensor& t) { return is_live(records, end, segment, t); }, done);
   }
 
   /// Whether a handle outside of the records, or a later record, can read the memory of `t`.
-  static bool is_live(const std::vector<Record>& records, size_t end, const Segment& segment, const Tensor& t) {
+  static bool is_live(const std::vector<Record>& records, size_t end, const Segment& segment,
+                      const Tensor& t) {
     std::map<const TensorImpl*, int64_t> handles;  // over the storage, held by the records
     bool later = false;
     auto count = [&](const Tensor& x, bool after) {
@@ -393,7 +432,9 @@ class ThreadRecording : public Recording, public Pending, public std::enable_sha
       for (const Tensor& x : records[i].results) count(x, i >= end);
     }
     if (later || t.storage().references() != static_cast<int64_t>(handles.size())) return true;
-    return std::any_of(handles.begin(), handles.end(), [&](const auto& h) { return h.first->references.load() > h.second + segment.handles(h.first); });
+    return std::any_of(handles.begin(), handles.end(), [&](const auto& h) {
+      return h.first->references.load() > h.second + segment.handles(h.first);
+    });
   }
 
   void release(const std::vector<Record>& records, size_t done, const std::exception_ptr& error) {

@@ -1,5 +1,5 @@
-// Deferred execution: while a scope is open on a thread, program runs are recorded and fused when something
-// needs their values.
+// Deferred execution: while a scope is open on a thread, program runs are recorded and fused when
+// something needs their values.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,10 @@ namespace flambeau::run {
 class Recording {
  public:
   virtual ~Recording() = default;
-  virtual std::vector<Tensor> add(const ProgramPointer& program, const std::vector<Operand>& operands,
-                                  const std::vector<int64_t>& size_arguments, const std::vector<Tensor>& destinations) = 0;
+  virtual std::vector<Tensor> add(const ProgramPointer& program,
+                                  const std::vector<Operand>& operands,
+                                  const std::vector<int64_t>& size_arguments,
+                                  const std::vector<Tensor>& destinations) = 0;
 };
 
 /// The recording of this thread, or nullptr.
@@ -22,9 +24,11 @@ Recording* current_recording();
 
 /// Runs a program at once, whatever scope is open.
 std::vector<Tensor> execute_now(const ProgramPointer& program, const std::vector<Operand>& operands,
-                                const std::vector<int64_t>& size_arguments, const std::vector<Tensor>& destinations = {});
+                                const std::vector<int64_t>& size_arguments,
+                                const std::vector<Tensor>& destinations = {});
 
-/// Opens a deferred scope on this thread; scopes nest, the outermost one flushes when it ends, by exception too.
+/// Opens a deferred scope on this thread; scopes nest, the outermost one flushes when it ends, by
+/// exception too.
 class DeferredScope {
  public:
   DeferredScope();

@@ -1,4 +1,5 @@
-// A program compiled for the layouts of its operands: the launches, their machine code and what they need to run.
+// A program compiled for the layouts of its operands: the launches, their machine code and what
+// they need to run.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Running a program now: layouts are the key to machine code, sizes are evaluated, memory is allocated, steps run.
+// Running a program now: layouts are the key to machine code, sizes are evaluated, memory is
+// allocated, steps run.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -59,7 +60,8 @@ struct View {
   Dims strides;
 };
 
-/// Memory of a run, which later runs of the thread use again. Runs nest: a copy within a run has its own.
+/// Memory of a run, which later runs of the thread use again. Runs nest: a copy within a run has
+/// its own.
 struct Workspace {
   std::vector<int64_t> inputs, sizes, errors;
   std::string key;
@@ -108,15 +110,18 @@ class WorkspaceLease {
 
 class Run {
  public:
-  Run(const ProgramPointer& program, const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments,
-      const std::vector<Tensor>& destinations)
+  Run(const ProgramPointer& program, const std::vector<Operand>& operands,
+      const std::vector<int64_t>& size_arguments, const std::vector<Tensor>& destinations)
       : program_(*program), g_(program->graph()), operands_(operands) {
     for (graph::SizeSource source : g_.size_sources) {
-      inputs_.push_back(source.input < 0 ? size_arguments[static_cast<size_t>(source.dim)]
-                                         : std::get<Tensor>(operands[static_cast<size_t>(source.input)]).size(source.dim));
+      inputs_.push_back(
+          source.input < 0
+              ? size_arguments[static_cast<size_t>(source.dim)]
+              : std::get<Tensor>(operands[static_cast<size_t>(source.input)]).size(source.dim));
     }
     outputs_.resize(g_.outputs.size());
-    for (size_t k = 0; k < std::min(destinations.size(), outputs_.size()); ++k) outputs_[k] = destinations[k];
+    for (size_t k = 0; k < std::min(destinations.size(), outputs_.size()); ++k)
+      outputs_[k] = destinations[k];
     results_ = outputs_;
     find_executable();
   }
@@ -124,7 +129,8 @@ class Run {
   std::vector<Tensor> run() {
     const auto& schedule = executable_->schedule;
     allocate();
-    for (size_t i = 0; i < schedule.steps.size(); ++i) run_step(schedule.steps[i], *executable_->code[i]);
+    for (size_t i = 0; i < schedule.steps.size(); ++i)
+      run_step(schedule.steps[i], *executable_->code[i]);
     for (auto& [destination, result] : copies_) copy_into(destination, result);
     return std::move(results_);
   }
@@ -155,7 +161,8 @@ class Run {
     int target = emit::target_number();
     key.append(reinterpret_cast<const char*>(&target), sizeof target);
     auto& cache = program_executables();
-    if (const auto* recent = cache.recent.load(std::memory_order_acquire); recent && recent->first == key) {
+    if (const auto* recent = cache.recent.load(std::memory_order_acquire);
+        recent && recent->first == key) {
       executable_ = recent->second.get();
     } else {
       executable_ = find_or_make(cache, key);
@@ -182,7 +189,9 @@ class Run {
     return it->second.get();
   }
 
-  Program::Executables& program_executables() const { return const_cast<Program&>(program_).executables(); }
+  Program::Executables& program_executables() const {
+    return const_cast<Program&>(program_).executables();
+  }
 
   std::unique_ptr<const Executable> make(int vector_bytes) const {
     std::vector<kernel::Layout> inputs, outputs;
@@ -205,13 +214,15 @@ class Run {
     return e;
   }
 
-  /// Whether writing `destination` while the program reads its operands could read what was written.
+  /// Whether writing `destination` while the program reads its operands could read what was
+  /// written.
   bool must_copy(const Tensor& destination, size_t output) const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const auto* t = std::get_if<Tensor>(&operands_[i]);
       if (!t) continue;
       int overlap = memory_overlap(destination, *t);
-      if (overlap == 2 || (overlap == 1 && !executable_->schedule.overwritable[i][output])) return true;
+      if (overlap == 2 || (overlap == 1 && !executable_->schedule.overwritable[i][output]))
+        return true;
     }
     return false;
   }
@@ -233,7 +244,8 @@ class Run {
       if (!outputs_[k].defined()) {
         outputs_[k] = results_[k] = empty_tensor(sizes_of(v.shape), v.dtype);
       } else if (must_copy(outputs_[k], k)) {
-        // The layout of the kernel is that of the destination; a twin with the same strides takes the result.
+        // The layout of the kernel is that of the destination; a twin with the same strides takes
+        // the result.
         Tensor twin = twin_of(outputs_[k]);
         copies_.emplace_back(outputs_[k], twin);
         outputs_[k] = twin;
@@ -264,7 +276,9 @@ class Run {
   /// Applies the index maps of a view to the sizes and strides of its buffer.
   View resolve(const kernel::OperandView& view) const {
     Dims sizes = sizes_of(g_.value(view.base).shape);
-    const Dims* given = static_cast<size_t>(view.buffer) < strides_.size() ? strides_[static_cast<size_t>(view.buffer)] : nullptr;
+    const Dims* given = static_cast<size_t>(view.buffer) < strides_.size()
+                            ? strides_[static_cast<size_t>(view.buffer)]
+                            : nullptr;
     Dims strides = given ? *given : dense_strides(sizes);
     int64_t offset = 0;
     for (int32_t number : view.nodes) {
@@ -278,7 +292,8 @@ class Run {
           }
           break;
         case PrimitiveKind::permute:
-          for (int64_t d = 0; d < to.size(); ++d) next[d] = strides[n.attributes.ints[static_cast<size_t>(d)]];
+          for (int64_t d = 0; d < to.size(); ++d)
+            next[d] = strides[n.attributes.ints[static_cast<size_t>(d)]];
           break;
         case PrimitiveKind::slice: {
           next = strides;
@@ -295,21 +310,33 @@ class Run {
       sizes = to;
       strides = next;
     }
-    return {pointers_[static_cast<size_t>(view.buffer)] + offset * itemsize(g_.value(view.base).dtype), strides};
+    return {
+        pointers_[static_cast<size_t>(view.buffer)] + offset * itemsize(g_.value(view.base).dtype),
+        strides};
   }
 
   int64_t slot_value(const Slot& s) {
     switch (s.kind) {
-      case Slot::Kind::pointer: return reinterpret_cast<int64_t>(pointers_[static_cast<size_t>(s.a)]);
-      case Slot::Kind::stride: return (*strides_[static_cast<size_t>(s.a)])[s.b];
-      case Slot::Kind::size: return sizes_[static_cast<size_t>(s.a)];
-      case Slot::Kind::real: return std::bit_cast<int64_t>(std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).real());
-      case Slot::Kind::imaginary: return std::bit_cast<int64_t>(std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).imag());
-      case Slot::Kind::integer: return std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).integer();
-      case Slot::Kind::error: return reinterpret_cast<int64_t>(error_block());
-      case Slot::Kind::view_pointer: return reinterpret_cast<int64_t>(views_[static_cast<size_t>(s.a)].pointer);
-      case Slot::Kind::view_stride: return views_[static_cast<size_t>(s.a)].strides[s.b];
-      case Slot::Kind::scratch: return 0;  // see run_product
+      case Slot::Kind::pointer:
+        return reinterpret_cast<int64_t>(pointers_[static_cast<size_t>(s.a)]);
+      case Slot::Kind::stride:
+        return (*strides_[static_cast<size_t>(s.a)])[s.b];
+      case Slot::Kind::size:
+        return sizes_[static_cast<size_t>(s.a)];
+      case Slot::Kind::real:
+        return std::bit_cast<int64_t>(std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).real());
+      case Slot::Kind::imaginary:
+        return std::bit_cast<int64_t>(std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).imag());
+      case Slot::Kind::integer:
+        return std::get<Scalar>(operands_[static_cast<size_t>(s.a)]).integer();
+      case Slot::Kind::error:
+        return reinterpret_cast<int64_t>(error_block());
+      case Slot::Kind::view_pointer:
+        return reinterpret_cast<int64_t>(views_[static_cast<size_t>(s.a)].pointer);
+      case Slot::Kind::view_stride:
+        return views_[static_cast<size_t>(s.a)].strides[s.b];
+      case Slot::Kind::scratch:
+        return 0;  // see run_product
     }
     return 0;
   }
@@ -328,7 +355,8 @@ class Run {
     }
   };
 
-  static void launch(loop::Entry entry, const int64_t* slots, int64_t tasks, int64_t grain, int64_t align) {
+  static void launch(loop::Entry entry, const int64_t* slots, int64_t tasks, int64_t grain,
+                     int64_t align) {
     if (tasks <= 0) return;
     if (tasks <= grain) return entry(slots, 0, tasks, 0);
     Launch l{entry, slots};
@@ -349,23 +377,29 @@ class Run {
     if (step.product) run_product(*step.product, code, slots);
     for (const kernel::Phase& p : step.phases) {
       int64_t tasks = 1;
-      for (size_t i = 0; i < p.extents.size(); ++i) tasks *= sizes_[static_cast<size_t>(p.extents[i])];
+      for (size_t i = 0; i < p.extents.size(); ++i)
+        tasks *= sizes_[static_cast<size_t>(p.extents[i])];
       if (p.unit > 1) tasks = (tasks + p.unit - 1) / p.unit;
       int64_t elements = p.elements >= 0 ? sizes_[static_cast<size_t>(p.elements)] : 1;
-      int64_t grain = elements <= kSerialElements || tasks <= 1
-                          ? tasks
-                          : std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(kSerialElements / 2) * static_cast<double>(tasks) / static_cast<double>(elements)));
+      int64_t grain =
+          elements <= kSerialElements || tasks <= 1
+              ? tasks
+              : std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(kSerialElements / 2) *
+                                                          static_cast<double>(tasks) /
+                                                          static_cast<double>(elements)));
       launch(code.entries()[static_cast<size_t>(p.function)], slots, tasks, grain, p.align);
     }
     if (step.raises) raise_errors();
   }
 
-  static void run_product(const kernel::MatmulPhases& product, const emit::Code& code, int64_t* slots) {
+  static void run_product(const kernel::MatmulPhases& product, const emit::Code& code,
+                          int64_t* slots) {
     Tensor scratch[2];
     for (int i = 0; i < 2; ++i) {
       int64_t bytes = product.scratch_bytes(i, slots);
       if (bytes > 0) scratch[i] = empty_tensor({bytes}, DType::uint8);
-      slots[kernel::kLeftScratch + i] = bytes > 0 ? reinterpret_cast<int64_t>(scratch[i].data()) : 0;
+      slots[kernel::kLeftScratch + i] =
+          bytes > 0 ? reinterpret_cast<int64_t>(scratch[i].data()) : 0;
     }
     product.run(code.entries(), slots);
   }
@@ -374,14 +408,21 @@ class Run {
     for (int64_t i = 0; i < kErrorLanes && !errors_.empty(); ++i) {
       auto error = static_cast<prim::KernelError>(errors_[static_cast<size_t>(i)]);
       if (error == prim::KernelError::none) continue;
-      int64_t detail = errors_[static_cast<size_t>(kErrorLanes + i)], limit = errors_[static_cast<size_t>(2 * kErrorLanes + i)];
+      int64_t detail = errors_[static_cast<size_t>(kErrorLanes + i)],
+              limit = errors_[static_cast<size_t>(2 * kErrorLanes + i)];
       switch (error) {
-        case prim::KernelError::division_by_zero: fail(ErrorKind::runtime, text(program_.name(), ": ZeroDivisionError: integer division by zero"));
+        case prim::KernelError::division_by_zero:
+          fail(ErrorKind::runtime,
+               text(program_.name(), ": ZeroDivisionError: integer division by zero"));
         case prim::KernelError::index_out_of_range:
-          fail(ErrorKind::index, text(program_.name(), ": index ", detail, " is out of bounds for a dimension with size ", limit));
+          fail(ErrorKind::index, text(program_.name(), ": index ", detail,
+                                      " is out of bounds for a dimension with size ", limit));
         case prim::KernelError::position_out_of_range:
-          fail(ErrorKind::runtime, text(program_.name(), ": index ", detail, " is out of bounds for a dimension with size ", limit));
-        default: fail(ErrorKind::runtime, text(program_.name(), ": Integers to negative integer powers are not allowed."));
+          fail(ErrorKind::runtime, text(program_.name(), ": index ", detail,
+                                        " is out of bounds for a dimension with size ", limit));
+        default:
+          fail(ErrorKind::runtime,
+               text(program_.name(), ": Integers to negative integer powers are not allowed."));
       }
     }
   }
@@ -392,7 +433,8 @@ class Run {
   const Executable* executable_ = nullptr;
   std::vector<Tensor> results_;
   WorkspaceLease lease_;
-  std::vector<int64_t>&inputs_ = (*lease_).inputs, &sizes_ = (*lease_).sizes, &errors_ = (*lease_).errors;
+  std::vector<int64_t>&inputs_ = (*lease_).inputs, &sizes_ = (*lease_).sizes,
+  &errors_ = (*lease_).errors;
   std::vector<Tensor>&outputs_ = (*lease_).outputs, &temporaries_ = (*lease_).temporaries;
   std::vector<char*>& pointers_ = (*lease_).pointers;
   std::vector<const Dims*>& strides_ = (*lease_).strides;
@@ -405,13 +447,16 @@ class Run {
 int64_t launch_count() { return launches.load(); }
 
 std::vector<Tensor> execute_now(const ProgramPointer& program, const std::vector<Operand>& operands,
-                                const std::vector<int64_t>& size_arguments, const std::vector<Tensor>& destinations) {
+                                const std::vector<int64_t>& size_arguments,
+                                const std::vector<Tensor>& destinations) {
   return Run(program, operands, size_arguments, destinations).run();
 }
 
 std::vector<Tensor> execute(const ProgramPointer& program, const std::vector<Operand>& operands,
-                            const std::vector<int64_t>& size_arguments, const std::vector<Tensor>& destinations) {
-  if (Recording* recording = current_recording()) return recording->add(program, operands, size_arguments, destinations);
+                            const std::vector<int64_t>& size_arguments,
+                            const std::vector<Tensor>& destinations) {
+  if (Recording* recording = current_recording())
+    return recording->add(program, operands, size_arguments, destinations);
   return execute_now(program, operands, size_arguments, destinations);
 }
 
@@ -440,7 +485,8 @@ void copy_into(const Tensor& dst, const Tensor& src) {
         x = prim::cast(x, dst.dtype());
       }
       trace.add_output(x);
-      entry = std::make_shared<Program>("copy_", graph::simplify(trace.graph()), trace.input_sizes());
+      entry =
+          std::make_shared<Program>("copy_", graph::simplify(trace.graph()), trace.input_sizes());
     }
     program = entry;
   }

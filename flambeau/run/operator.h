@@ -13,17 +13,18 @@ namespace flambeau {
 
 /// How a call runs.
 enum class BodyKind : uint8_t {
-  composite,  // traced once per structure; one plan, one tape node, at most one kernel where fusion allows
+  composite,  // traced once per structure; one plan, one tape node, at most one kernel where fusion
+              // allows
   view,       // changes only sizes, strides and offset of `self`; traced for derivatives
   direct,     // plain code that calls other operators; they are what is recorded
 };
 
 /// Which names of the field follow from the functional form.
 enum Forms : uint8_t {
-  kFunction = 1,   // flambeau.NAME
-  kMethod = 2,     // Tensor.NAME
-  kInplace = 4,    // Tensor.NAME_ and flambeau.NAME_
-  kOut = 8,        // out=
+  kFunction = 1,  // flambeau.NAME
+  kMethod = 2,    // Tensor.NAME
+  kInplace = 4,   // Tensor.NAME_ and flambeau.NAME_
+  kOut = 8,       // out=
   kDefaultForms = kFunction | kMethod | kOut,
   kElementwiseForms = kDefaultForms | kInplace,
 };
@@ -31,12 +32,15 @@ enum Forms : uint8_t {
 class Operator {
  public:
   using Body = void (*)(const void* function, Argument* arguments, Argument* result);
-  /// Cotangents of the tensor arguments, flattened in order (undefined where there is none), traced. A rule
-  /// of an operator's own where the one derived from the body would keep more or round worse.
-  using Rule = std::vector<Tensor> (*)(const std::vector<Argument>& arguments, const std::vector<Tensor>& results,
+  /// Cotangents of the tensor arguments, flattened in order (undefined where there is none),
+  /// traced. A rule of an operator's own where the one derived from the body would keep more or
+  /// round worse.
+  using Rule = std::vector<Tensor> (*)(const std::vector<Argument>& arguments,
+                                       const std::vector<Tensor>& results,
                                        const std::vector<Tensor>& cotangents);
 
-  Operator(const char* schema, const char* doc, Body body, const void* function, BodyKind kind, int forms);
+  Operator(const char* schema, const char* doc, Body body, const void* function, BodyKind kind,
+           int forms);
   Operator(const Operator&) = delete;
 
   const Schema& schema() const;
@@ -44,7 +48,9 @@ class Operator {
   BodyKind kind() const { return kind_; }
   int forms() const { return forms_; }
   Rule rule = nullptr;
-  void run_body(Argument* arguments, Argument* result) const { body_(function_, arguments, result); }
+  void run_body(Argument* arguments, Argument* result) const {
+    body_(function_, arguments, result);
+  }
 
   const char* schema_text;
   const Operator* next = nullptr;
@@ -67,10 +73,13 @@ std::vector<const Operator*> find_operators(std::string_view name);
 Argument call(const Operator& op, std::vector<Argument> arguments);
 /// self = op(self, ...): writes the result into the first argument and returns it.
 Tensor call_inplace(const Operator& op, std::vector<Argument> arguments);
-/// Writes the results into `out` (resized when they have no elements or another shape), returns them.
-std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments, std::vector<Tensor> out);
-/// Writes the results of a composite operator over `destinations`, which have the results' shapes and dtypes
-/// and may be arguments; nothing is recorded for gradients.
-void call_into(const Operator& op, const std::vector<Argument>& arguments, const std::vector<Tensor>& destinations);
+/// Writes the results into `out` (resized when they have no elements or another shape), returns
+/// them.
+std::vector<Tensor> call_out(const Operator& op, std::vector<Argument> arguments,
+                             std::vector<Tensor> out);
+/// Writes the results of a composite operator over `destinations`, which have the results' shapes
+/// and dtypes and may be arguments; nothing is recorded for gradients.
+void call_into(const Operator& op, const std::vector<Argument>& arguments,
+               const std::vector<Tensor>& destinations);
 
 }  // namespace flambeau

@@ -36,26 +36,33 @@ Program::Program(std::string name, Graph graph, std::vector<int64_t> example_siz
       derivatives_(std::make_unique<Derivatives>()) {
   for (const graph::Node& n : graph_.nodes) {
     PrimitiveKind k = n.primitive->kind;
-    bool whole_numbers = k == PrimitiveKind::elementwise && is_integer(graph_.value(n.outputs[0]).dtype);
+    bool whole_numbers =
+        k == PrimitiveKind::elementwise && is_integer(graph_.value(n.outputs[0]).dtype);
     std::string_view primitive = n.primitive->name;
-    may_raise_ |= k == PrimitiveKind::take || k == PrimitiveKind::put || (whole_numbers && (primitive == "div" || primitive == "rem" || primitive == "pow"));
+    may_raise_ |=
+        k == PrimitiveKind::take || k == PrimitiveKind::put ||
+        (whole_numbers && (primitive == "div" || primitive == "rem" || primitive == "pow"));
   }
-  if (dump_enabled("graph")) std::fputs(text("graph ", name_, "\n", graph::print(graph_), "\n").c_str(), stderr);
+  if (dump_enabled("graph"))
+    std::fputs(text("graph ", name_, "\n", graph::print(graph_), "\n").c_str(), stderr);
 }
 
 Program::~Program() = default;
 
-std::vector<int64_t> Program::input_sizes(const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments) const {
+std::vector<int64_t> Program::input_sizes(const std::vector<Operand>& operands,
+                                          const std::vector<int64_t>& size_arguments) const {
   std::vector<int64_t> result;
   result.reserve(graph_.size_sources.size());
   for (graph::SizeSource s : graph_.size_sources) {
-    result.push_back(s.input < 0 ? size_arguments[static_cast<size_t>(s.dim)]
-                                 : std::get<Tensor>(operands[static_cast<size_t>(s.input)]).size(s.dim));
+    result.push_back(s.input < 0
+                         ? size_arguments[static_cast<size_t>(s.dim)]
+                         : std::get<Tensor>(operands[static_cast<size_t>(s.input)]).size(s.dim));
   }
   return result;
 }
 
-std::vector<int64_t> Program::evaluate_sizes(const std::vector<Operand>& operands, const std::vector<int64_t>& size_arguments) const {
+std::vector<int64_t> Program::evaluate_sizes(const std::vector<Operand>& operands,
+                                             const std::vector<int64_t>& size_arguments) const {
   std::vector<int64_t> inputs = input_sizes(operands, size_arguments);
   std::vector<int64_t> values(static_cast<size_t>(graph_.sizes.size()));
   graph_.sizes.evaluate(inputs.data(), values.data());
@@ -76,7 +83,8 @@ namespace {
 std::string with_sizes(std::string message, int64_t a, int64_t b) {
   if (message.find("{a}") == std::string::npos) return text(message, " (got ", a, " and ", b, ")");
   for (auto [mark, value] : {std::pair("{a}", a), std::pair("{b}", b)}) {
-    if (size_t at = message.find(mark); at != std::string::npos) message.replace(at, 3, text(value));
+    if (size_t at = message.find(mark); at != std::string::npos)
+      message.replace(at, 3, text(value));
   }
   return message;
 }
@@ -86,7 +94,8 @@ std::string with_sizes(std::string message, int64_t a, int64_t b) {
 void Program::check_requirements(const std::vector<int64_t>& sizes) const {
   for (const graph::Requirement& r : graph_.requirements) {
     int64_t a = sizes[static_cast<size_t>(r.a)], b = sizes[static_cast<size_t>(r.b)];
-    if (a != b) [[unlikely]] fail(ErrorKind::runtime, text(name_, ": ", with_sizes(r.message, a, b)));
+    if (a != b) [[unlikely]]
+      fail(ErrorKind::runtime, text(name_, ": ", with_sizes(r.message, a, b)));
   }
 }
 
@@ -94,13 +103,18 @@ namespace {
 
 /// Kept for the backward rather than computed again.
 bool is_expensive(PrimitiveKind k) {
-  return k == PrimitiveKind::dot || k == PrimitiveKind::reduce || k == PrimitiveKind::scan || k == PrimitiveKind::put;
+  return k == PrimitiveKind::dot || k == PrimitiveKind::reduce || k == PrimitiveKind::scan ||
+         k == PrimitiveKind::put;
 }
 
 class DerivativeBuilder {
  public:
-  DerivativeBuilder(const Program& program, const std::vector<bool>& wanted, const Program::Rule& rule)
-      : program_(program), trace_(program.graph(), program.example_sizes()), wanted_(wanted), rule_(rule) {}
+  DerivativeBuilder(const Program& program, const std::vector<bool>& wanted,
+                    const Program::Rule& rule)
+      : program_(program),
+        trace_(program.graph(), program.example_sizes()),
+        wanted_(wanted),
+        rule_(rule) {}
 
   std::shared_ptr<const Derivative> build() {
     const Graph& forward = program_.graph();
@@ -153,9 +167,11 @@ class DerivativeBuilder {
     }
     for (const graph::Node& n : forward.nodes) {
       bool any = false;
-      for (ValueId v : n.inputs) any |= needs[static_cast<size_t>(v)] && is_inexact(forward.value(v).dtype);
+      for (ValueId v : n.inputs)
+        any |= needs[static_cast<size_t>(v)] && is_inexact(forward.value(v).dtype);
       if (n.primitive->kind == PrimitiveKind::barrier) any = false;
-      for (ValueId v : n.outputs) needs[static_cast<size_t>(v)] = any && is_inexact(forward.value(v).dtype);
+      for (ValueId v : n.outputs)
+        needs[static_cast<size_t>(v)] = any && is_inexact(forward.value(v).dtype);
     }
     std::vector<Tensor> cotangent(static_cast<size_t>(value_count_));
     for (size_t k = 0; k < forward.outputs.size(); ++k) {
@@ -171,8 +187,8 @@ class DerivativeBuilder {
         needed |= needs[static_cast<size_t>(v)];
       }
       if (!reached || !needed) continue;
-      check(n.primitive->vjp != nullptr, ErrorKind::not_implemented, "the derivative of '", program_.name(), "' is not implemented: primitive ",
-            n.primitive->name, " has no vjp");
+      check(n.primitive->vjp != nullptr, ErrorKind::not_implemented, "the derivative of '",
+            program_.name(), "' is not implemented: primitive ", n.primitive->name, " has no vjp");
       std::vector<Tensor> inputs, outputs, cts;
       for (ValueId v : n.inputs) inputs.push_back(trace_.tensor(v));
       for (ValueId v : n.outputs) {
@@ -180,14 +196,17 @@ class DerivativeBuilder {
         const Tensor& c = cotangent[static_cast<size_t>(v)];
         cts.push_back(c.defined() ? c : prim::zeros_like(outputs.back()));
       }
-      std::vector<Tensor> back = n.primitive->vjp({n.primitive, n.attributes, inputs, outputs}, cts);
+      std::vector<Tensor> back =
+          n.primitive->vjp({n.primitive, n.attributes, inputs, outputs}, cts);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         auto v = static_cast<size_t>(n.inputs[k]);
-        if (back[k].defined() && needs[v]) cotangent[v] = prim::add_cotangents(cotangent[v], back[k]);
+        if (back[k].defined() && needs[v])
+          cotangent[v] = prim::add_cotangents(cotangent[v], back[k]);
       }
     }
     std::vector<Tensor> result;
-    for (size_t i = 0; i < wanted_.size(); ++i) result.push_back(cotangent[static_cast<size_t>(forward.inputs[i].value)]);
+    for (size_t i = 0; i < wanted_.size(); ++i)
+      result.push_back(cotangent[static_cast<size_t>(forward.inputs[i].value)]);
     return result;
   }
 
@@ -203,7 +222,9 @@ class DerivativeBuilder {
       sources[v] = {kind, static_cast<int32_t>(index)};
       source_order.push_back(v);
     };
-    auto find = [](const std::vector<ValueId>& in, ValueId v) { return static_cast<size_t>(std::find(in.begin(), in.end(), v) - in.begin()); };
+    auto find = [](const std::vector<ValueId>& in, ValueId v) {
+      return static_cast<size_t>(std::find(in.begin(), in.end(), v) - in.begin());
+    };
     while (!work.empty()) {
       ValueId v = work.back();
       work.pop_back();
@@ -237,7 +258,8 @@ class DerivativeBuilder {
 
     Graph f = forward;
     f.outputs.insert(f.outputs.end(), kept.begin(), kept.end());
-    d.forward = std::make_shared<Program>(program_.name(), graph::simplify(f), program_.example_sizes());
+    d.forward =
+        std::make_shared<Program>(program_.name(), graph::simplify(f), program_.example_sizes());
 
     Graph b;
     b.sizes = joint.sizes;
@@ -247,7 +269,8 @@ class DerivativeBuilder {
       d.sizes.push_back(-1);
     }
     for (SizeId s = 0; s < static_cast<SizeId>(forward.sizes.size()); ++s) {
-      if (forward.sizes[s].op == SizeOp::input) d.sizes[static_cast<size_t>(forward.sizes[s].value)] = s;
+      if (forward.sizes[s].op == SizeOp::input)
+        d.sizes[static_cast<size_t>(forward.sizes[s].value)] = s;
     }
     std::vector<ValueId> map(joint.values.size(), -1);
     for (ValueId v : source_order) {
@@ -271,7 +294,8 @@ class DerivativeBuilder {
       }
     }
     for (ValueId v : results) b.outputs.push_back(map[static_cast<size_t>(v)]);
-    d.backward = std::make_shared<Program>(program_.name() + " backward", graph::simplify(b), trace_.input_sizes());
+    d.backward = std::make_shared<Program>(program_.name() + " backward", graph::simplify(b),
+                                           trace_.input_sizes());
   }
 
   const Program& program_;
@@ -299,7 +323,8 @@ Recorder* recorder() { return recorder_.load(); }
 bool gradients_enabled() { return gradients_enabled_; }
 void set_gradients_enabled(bool enabled) { gradients_enabled_ = enabled; }
 
-std::vector<Tensor> execute_recorded(const ProgramPointer& program, const std::vector<Operand>& operands,
+std::vector<Tensor> execute_recorded(const ProgramPointer& program,
+                                     const std::vector<Operand>& operands,
                                      const std::vector<int64_t>& size_arguments) {
   auto requires_grad = [](const Operand& o) {
     const auto* t = std::get_if<Tensor>(&o);
@@ -307,7 +332,8 @@ std::vector<Tensor> execute_recorded(const ProgramPointer& program, const std::v
   };
   auto inexact = [&](ValueId v) { return is_inexact(program->graph().value(v).dtype); };
   const auto& outputs = program->graph().outputs;
-  bool any = gradients_enabled_ && recorder() && std::any_of(operands.begin(), operands.end(), requires_grad) &&
+  bool any = gradients_enabled_ && recorder() &&
+             std::any_of(operands.begin(), operands.end(), requires_grad) &&
              std::any_of(outputs.begin(), outputs.end(), inexact);
   if (!any) return execute(program, operands, size_arguments);
   std::vector<bool> wanted(operands.size());

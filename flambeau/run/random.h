@@ -13,7 +13,8 @@ struct Generator {
   std::mutex mutex;  // guards both
 };
 
-/// The generator that calls of this thread draw from: the process's, unless a GeneratorScope is open.
+/// The generator that calls of this thread draw from: the process's, unless a GeneratorScope is
+/// open.
 Generator& default_generator();
 
 /// A seed and the first of the offsets reserved under it.

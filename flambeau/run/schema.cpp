@@ -80,7 +80,8 @@ class Parser {
       size_t dot = name.rfind('.');
       if (dot != std::string_view::npos && !is_namespace(name.substr(0, dot))) {
         std::string_view overload = name.substr(dot + 1);
-        if (!schema_.overload.empty() && schema_.overload != overload) malformed("one overload name");
+        if (!schema_.overload.empty() && schema_.overload != overload)
+          malformed("one overload name");
         schema_.overload = overload;
         name = name.substr(0, dot);
       }

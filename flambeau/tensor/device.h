@@ -33,7 +33,8 @@ struct MemoryStatistics {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  /// At least `bytes` bytes, 64-byte aligned, not initialised. Throws out_of_memory naming the size.
+  /// At least `bytes` bytes, 64-byte aligned, not initialised. Throws out_of_memory naming the
+  /// size.
   virtual void* allocate(size_t bytes) = 0;
   /// `bytes` as given to allocate. From any thread.
   virtual void release(void* memory, size_t bytes) noexcept = 0;

@@ -16,8 +16,12 @@ class Dims {
     resize(count);
     for (int64_t i = 0; i < count; ++i) data()[i] = value;
   }
-  Dims(std::initializer_list<int64_t> values) { assign(values.begin(), static_cast<int64_t>(values.size())); }
-  Dims(const std::vector<int64_t>& values) { assign(values.data(), static_cast<int64_t>(values.size())); }
+  Dims(std::initializer_list<int64_t> values) {
+    assign(values.begin(), static_cast<int64_t>(values.size()));
+  }
+  Dims(const std::vector<int64_t>& values) {
+    assign(values.data(), static_cast<int64_t>(values.size()));
+  }
   Dims(const int64_t* values, int64_t count) { assign(values, count); }
   Dims(const Dims& other) { assign(other.data(), other.size()); }
   Dims(Dims&& other) noexcept { take(other); }
@@ -62,11 +66,13 @@ class Dims {
   }
   void insert(int64_t at, int64_t value) {
     resize(size_ + 1);
-    std::memmove(data() + at + 1, data() + at, static_cast<size_t>(size_ - 1 - at) * sizeof(int64_t));
+    std::memmove(data() + at + 1, data() + at,
+                 static_cast<size_t>(size_ - 1 - at) * sizeof(int64_t));
     data()[at] = value;
   }
   void erase(int64_t at) {
-    std::memmove(data() + at, data() + at + 1, static_cast<size_t>(size_ - 1 - at) * sizeof(int64_t));
+    std::memmove(data() + at, data() + at + 1,
+                 static_cast<size_t>(size_ - 1 - at) * sizeof(int64_t));
     --size_;
   }
   std::vector<int64_t> vector() const { return {begin(), end()}; }

@@ -14,12 +14,12 @@ struct Info {
   int category;
 };
 constexpr Info kInfos[] = {
-    {DType::uint8, "uint8", 1, 1},        {DType::int8, "int8", 1, 1},
-    {DType::int16, "int16", 2, 1},        {DType::int32, "int32", 4, 1},
-    {DType::int64, "int64", 8, 1},        {DType::float16, "float16", 2, 2},
-    {DType::float32, "float32", 4, 2},    {DType::float64, "float64", 8, 2},
+    {DType::uint8, "uint8", 1, 1},         {DType::int8, "int8", 1, 1},
+    {DType::int16, "int16", 2, 1},         {DType::int32, "int32", 4, 1},
+    {DType::int64, "int64", 8, 1},         {DType::float16, "float16", 2, 2},
+    {DType::float32, "float32", 4, 2},     {DType::float64, "float64", 8, 2},
     {DType::complex64, "complex64", 8, 3}, {DType::complex128, "complex128", 16, 3},
-    {DType::boolean, "bool", 1, 0},       {DType::bfloat16, "bfloat16", 2, 2},
+    {DType::boolean, "bool", 1, 0},        {DType::bfloat16, "bfloat16", 2, 2},
 };
 const Info& info(DType t) {
   for (const auto& i : kInfos) {
@@ -74,7 +74,8 @@ DType promote(DType a, DType b) {
 
 DType default_dtype() { return default_dtype_.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  check(is_float(t), ErrorKind::type, "set_default_dtype: only floating-point types are supported, got ", t);
+  check(is_float(t), ErrorKind::type,
+        "set_default_dtype: only floating-point types are supported, got ", t);
   default_dtype_.store(t);
 }
 

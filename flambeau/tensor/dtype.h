@@ -8,16 +8,23 @@
 namespace flambeau {
 
 enum class DType : int8_t {
-  uint8 = 0, int8 = 1, int16 = 2, int32 = 3, int64 = 4,
-  float16 = 5, float32 = 6, float64 = 7,
-  complex64 = 9, complex128 = 10,
+  uint8 = 0,
+  int8 = 1,
+  int16 = 2,
+  int32 = 3,
+  int64 = 4,
+  float16 = 5,
+  float32 = 6,
+  float64 = 7,
+  complex64 = 9,
+  complex128 = 10,
   boolean = 11,
   bfloat16 = 15,
 };
 constexpr int kMaxDType = 16;
 
-int64_t itemsize(DType t);             // bytes of an element
-std::string_view name(DType t);        // "float32"
+int64_t itemsize(DType t);       // bytes of an element
+std::string_view name(DType t);  // "float32"
 /// Nothing but the names above; throws a type Error listing them.
 DType parse_dtype(std::string_view name);
 inline void append(std::string& out, DType t) { out += name(t); }
@@ -34,8 +41,8 @@ DType complex_type(DType t);  // float32 -> complex64; float16 and bfloat16 -> c
 
 /// The smallest type of the promotion lattice that both convert to.
 DType promote(DType a, DType b);
-/// 0 bool, 1 integers, 2 floats, 3 complex: a number or 0-d tensor changes the type of a tensor only
-/// when its category is higher.
+/// 0 bool, 1 integers, 2 floats, 3 complex: a number or 0-d tensor changes the type of a tensor
+/// only when its category is higher.
 int category(DType t);
 /// The type that factories use when none is given; float32 at start. Thread-safe.
 DType default_dtype();

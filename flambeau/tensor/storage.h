@@ -1,4 +1,5 @@
-// Memory of tensors. Views share a storage and with it one version number, which every write raises.
+// Memory of tensors. Views share a storage and with it one version number, which every write
+// raises.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@
 
 namespace flambeau {
 
-/// Work that has been recorded but not run. A storage that waits for it is flushed when its memory is asked for.
+/// Work that has been recorded but not run. A storage that waits for it is flushed when its memory
+/// is asked for.
 class Pending {
  public:
   virtual ~Pending() = default;
@@ -31,7 +33,8 @@ class Storage {
 
   /// The memory, with nothing pending.
   char* data() {
-    if (pending_.load(std::memory_order_acquire)) [[unlikely]] flush();
+    if (pending_.load(std::memory_order_acquire)) [[unlikely]]
+      flush();
     return data_;
   }
   char* unflushed_data() const { return data_; }

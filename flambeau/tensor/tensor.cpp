@@ -21,19 +21,29 @@ void append(std::string& out, const Dims& dims) {
 
 DType Scalar::dtype() const {
   switch (kind_) {
-    case Kind::boolean: return DType::boolean;
-    case Kind::integer: return DType::int64;
-    case Kind::real: return default_dtype();
-    case Kind::complex: return complex_type(default_dtype());
+    case Kind::boolean:
+      return DType::boolean;
+    case Kind::integer:
+      return DType::int64;
+    case Kind::real:
+      return default_dtype();
+    case Kind::complex:
+      return complex_type(default_dtype());
   }
   return DType::int64;
 }
 
 void append(std::string& out, const Scalar& value) {
   switch (value.kind()) {
-    case Scalar::Kind::boolean: append(out, value.boolean()); break;
-    case Scalar::Kind::integer: append(out, value.integer()); break;
-    case Scalar::Kind::real: append(out, value.real()); break;
+    case Scalar::Kind::boolean:
+      append(out, value.boolean());
+      break;
+    case Scalar::Kind::integer:
+      append(out, value.integer());
+      break;
+    case Scalar::Kind::real:
+      append(out, value.real());
+      break;
     case Scalar::Kind::complex:
       append(out, text("(", value.real(), value.imag() < 0 ? "" : "+", value.imag(), "j)"));
       break;
@@ -41,10 +51,15 @@ void append(std::string& out, const Scalar& value) {
 }
 
 Storage::Storage(size_t bytes, Device device)
-    : data_(static_cast<char*>(allocator(device.type).allocate(bytes))), bytes_(bytes), device_(device) {}
+    : data_(static_cast<char*>(allocator(device.type).allocate(bytes))),
+      bytes_(bytes),
+      device_(device) {}
 
 Storage::Storage(void* memory, size_t bytes, Device device, std::function<void()> release)
-    : data_(static_cast<char*>(memory)), bytes_(bytes), device_(device), release_(std::move(release)) {}
+    : data_(static_cast<char*>(memory)),
+      bytes_(bytes),
+      device_(device),
+      release_(std::move(release)) {}
 
 Storage::~Storage() {
   if (release_) {
@@ -131,7 +146,8 @@ Tensor empty_tensor(const Dims& sizes, DType dtype, Device device) {
   impl->strides = contiguous_strides(sizes);
   impl->dtype = dtype;
   impl->device = device;
-  impl->storage = Pointer<Storage>(new Storage(static_cast<size_t>(impl->numel * itemsize(dtype)), device));
+  impl->storage =
+      Pointer<Storage>(new Storage(static_cast<size_t>(impl->numel * itemsize(dtype)), device));
   return result;
 }
 
@@ -166,7 +182,9 @@ bool has_internal_overlap(const Tensor& t) {
 
 int memory_overlap(const Tensor& a, const Tensor& b) {
   if (!(a.impl()->storage == b.impl()->storage) || a.numel() == 0 || b.numel() == 0) return 0;
-  if (a.offset() == b.offset() && a.sizes() == b.sizes() && a.strides() == b.strides() && a.dtype() == b.dtype()) return 1;
+  if (a.offset() == b.offset() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+      a.dtype() == b.dtype())
+    return 1;
   auto range = [](const Tensor& t) {
     int64_t low = t.offset(), high = t.offset();
     for (int64_t d = 0; d < t.dim(); ++d) {
@@ -181,7 +199,8 @@ int memory_overlap(const Tensor& a, const Tensor& b) {
   return a_low < b_high && b_low < a_high ? 2 : 0;
 }
 
-bool view_strides(const Dims& old_sizes, const Dims& old_strides, const Dims& sizes, Dims* strides) {
+bool view_strides(const Dims& old_sizes, const Dims& old_strides, const Dims& sizes,
+                  Dims* strides) {
   int64_t numel = 1;
   for (int64_t s : old_sizes) numel *= s;
   if (numel == 0) {
@@ -217,7 +236,8 @@ bool view_strides(const Dims& old_sizes, const Dims& old_strides, const Dims& si
 int64_t wrap_dim(int64_t d, int64_t n, const char* operator_name) {
   int64_t range = n == 0 ? 1 : n;
   check(d >= -range && d < range, ErrorKind::index, operator_name,
-        ": Dimension out of range (expected to be in range of [", -range, ", ", range - 1, "], but got ", d, ")");
+        ": Dimension out of range (expected to be in range of [", -range, ", ", range - 1,
+        "], but got ", d, ")");
   return d < 0 ? d + range : d;
 }
 

@@ -24,29 +24,32 @@ struct TensorImpl;
 struct GradientState {
   virtual ~GradientState() = default;
   bool requires_grad = false;
-  const TensorImpl* base = nullptr;  // of a differentiable view: it requires a gradient when its base does
+  const TensorImpl* base =
+      nullptr;  // of a differentiable view: it requires a gradient when its base does
 };
 
 struct TensorImpl {
   Dims sizes;
-  Dims strides;             // in elements
-  int64_t offset = 0;       // in elements
+  Dims strides;        // in elements
+  int64_t offset = 0;  // in elements
   int64_t numel = 1;
   DType dtype = DType::float32;
   Device device;
-  bool contiguous = true;   // row-major without gaps
-  int32_t traced = -1;      // value number in the graph being traced, -1 outside of tracing
+  bool contiguous = true;  // row-major without gaps
+  int32_t traced = -1;     // value number in the graph being traced, -1 outside of tracing
   Pointer<Storage> storage;
   std::unique_ptr<GradientState> gradient;
-  void* python = nullptr;   // the Python object of this tensor, managed by the module
+  void* python = nullptr;  // the Python object of this tensor, managed by the module
 
   std::atomic<int64_t> references{0};
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
   void release();
   bool requires_grad() const {
-    return gradient && (gradient->requires_grad || (gradient->base && gradient->base->requires_grad()));
+    return gradient &&
+           (gradient->requires_grad || (gradient->base && gradient->base->requires_grad()));
   }
-  /// Recomputes numel and contiguous from sizes and strides. Throws when the product of sizes overflows.
+  /// Recomputes numel and contiguous from sizes and strides. Throws when the product of sizes
+  /// overflows.
   void refresh();
 };
 
@@ -77,7 +80,9 @@ class Tensor {
   /// The first element, with nothing pending on the storage.
   char* data() const { return storage().data() + impl_->offset * itemsize(impl_->dtype); }
   template <class T>
-  T* data_as() const { return reinterpret_cast<T*>(data()); }
+  T* data_as() const {
+    return reinterpret_cast<T*>(data());
+  }
   bool same(const Tensor& other) const { return impl_ == other.impl_; }
 
  private:
@@ -90,14 +95,17 @@ Dims contiguous_strides(const Dims& sizes);
 int64_t checked_numel(const Dims& sizes);
 /// Uninitialised memory, contiguous.
 Tensor empty_tensor(const Dims& sizes, DType dtype, Device device = {});
-/// Another view of the storage of `base`; the caller has checked the bounds. Shares no gradient state.
+/// Another view of the storage of `base`; the caller has checked the bounds. Shares no gradient
+/// state.
 Tensor view_tensor(const Tensor& base, Dims sizes, Dims strides, int64_t offset, DType dtype);
 inline Tensor view_tensor(const Tensor& base, Dims sizes, Dims strides, int64_t offset) {
   return view_tensor(base, std::move(sizes), std::move(strides), offset, base.dtype());
 }
-/// True when two elements of the tensor may be the same memory (a stride of 0 over a size above 1, ...).
+/// True when two elements of the tensor may be the same memory (a stride of 0 over a size above 1,
+/// ...).
 bool has_internal_overlap(const Tensor& t);
-/// Whether the memory of the tensors intersects: 0 no, 1 exactly the same elements, 2 partly or unknown.
+/// Whether the memory of the tensors intersects: 0 no, 1 exactly the same elements, 2 partly or
+/// unknown.
 int memory_overlap(const Tensor& a, const Tensor& b);
 /// Strides for `sizes` over the same elements as (old_sizes, old_strides), if there are any.
 bool view_strides(const Dims& old_sizes, const Dims& old_strides, const Dims& sizes, Dims* strides);

@@ -37,7 +37,7 @@ def _compiled_module(module):
     from flambeau.nn import Module
 
     class CompiledModule(Module):
-        """A module whose calls are deferred; parameters and state are those of the module inside."""
+        """Defers its calls; parameters and state are those of the module inside."""
 
         def __init__(self, original):
             super().__init__()

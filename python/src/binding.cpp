@@ -55,7 +55,8 @@ bool equals(PyObject* keyword, PyObject* interned) {
   return keyword == interned || PyUnicode_Compare(keyword, interned) == 0;
 }
 
-bool take_extra(const Signature& signature, Form form, PyObject* keyword, PyObject* value, BoundCall* call) {
+bool take_extra(const Signature& signature, Form form, PyObject* keyword, PyObject* value,
+                BoundCall* call) {
   if (signature.accepts_out && form == Form::function && equals(keyword, out_name)) {
     if (value != Py_None) call->out = value;
     return true;
@@ -80,17 +81,19 @@ bool gives_elements(const Signature& signature, PyObject* const* args, Py_ssize_
   if (signature.varargs < 0 || count <= signature.varargs) return false;
   PyObject* first = args[signature.varargs];
   ArgumentType type = signature.schema->arguments[static_cast<size_t>(signature.varargs)].type;
-  if (type == ArgumentType::tensors || type == ArgumentType::optional_tensors) return is_tensor(first);
+  if (type == ArgumentType::tensors || type == ArgumentType::optional_tensors)
+    return is_tensor(first);
   return is_integer_like(first);
 }
 
 }  // namespace
 
-bool bind(const Signature& signature, Form form, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names,
-          BoundCall* call, Mismatch* mismatch) {
+bool bind(const Signature& signature, Form form, PyObject* const* args, Py_ssize_t count,
+          PyObject* keyword_names, BoundCall* call, Mismatch* mismatch) {
   const std::vector<SchemaArgument>& parameters = signature.schema->arguments;
   const int n = static_cast<int>(parameters.size());
-  auto refuse = [&](Mismatch::Kind kind, int argument, PyObject* value = nullptr, PyObject* keyword = nullptr) {
+  auto refuse = [&](Mismatch::Kind kind, int argument, PyObject* value = nullptr,
+                    PyObject* keyword = nullptr) {
     if (mismatch) *mismatch = {kind, argument, value, keyword ? view(keyword) : std::string_view()};
     return false;
   };
@@ -102,7 +105,8 @@ bool bind(const Signature& signature, Form form, PyObject* const* args, Py_ssize
   if (count > 0 && gives_elements(signature, args, count)) {
     Py_ssize_t first = signature.varargs;
     elements = checked(PyTuple_New(count - first));
-    for (Py_ssize_t i = first; i < count; ++i) PyTuple_SET_ITEM(elements.get(), i - first, Py_NewRef(args[i]));
+    for (Py_ssize_t i = first; i < count; ++i)
+      PyTuple_SET_ITEM(elements.get(), i - first, Py_NewRef(args[i]));
     values[static_cast<size_t>(first)] = elements.get();
     positional = first;
   } else if (count > signature.positional) {
@@ -121,7 +125,8 @@ bool bind(const Signature& signature, Form form, PyObject* const* args, Py_ssize
         }
         continue;
       }
-      if (values[static_cast<size_t>(i)]) return refuse(Mismatch::Kind::given_twice, i, value, keyword);
+      if (values[static_cast<size_t>(i)])
+        return refuse(Mismatch::Kind::given_twice, i, value, keyword);
       values[static_cast<size_t>(i)] = value;
     }
   }

@@ -17,7 +17,8 @@ extern PyMethodDef construct_functions[];
 /// tensor.new_tensor(data, *, dtype=None, device=None, requires_grad=False)
 PyObject* new_tensor(PyObject* self, PyObject* args, PyObject* kwargs);
 
-/// Tensor._make_subclass(cls, data, require_grad=False): the data as an object of a class derived from Tensor.
+/// Tensor._make_subclass(cls, data, require_grad=False): the data as an object of a class derived
+/// from Tensor.
 PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs);
 
 }  // namespace flambeau::python

@@ -17,7 +17,8 @@ namespace {
 int64_t to_int64(PyObject* value) {
   int overflow = 0;
   long long result = PyLong_AsLongLongAndOverflow(value, &overflow);
-  check(!overflow, ErrorKind::runtime, "Overflow when unpacking long: the integer needs more than 64 bits");
+  check(!overflow, ErrorKind::runtime,
+        "Overflow when unpacking long: the integer needs more than 64 bits");
   if (result == -1 && PyErr_Occurred()) throw PythonError();
   return result;
 }
@@ -39,14 +40,16 @@ bool is_list(PyObject* value) { return PyTuple_Check(value) || PyList_Check(valu
 
 /// Items of a tuple or list, borrowed.
 struct Items {
-  explicit Items(PyObject* list) : items(PySequence_Fast_ITEMS(list)), count(PySequence_Fast_GET_SIZE(list)) {}
+  explicit Items(PyObject* list)
+      : items(PySequence_Fast_ITEMS(list)), count(PySequence_Fast_GET_SIZE(list)) {}
   PyObject** items;
   Py_ssize_t count;
   PyObject** begin() const { return items; }
   PyObject** end() const { return items + count; }
 };
 
-bool append_tensors(PyObject* value, bool optional, std::vector<Argument>* arguments, int64_t* work) {
+bool append_tensors(PyObject* value, bool optional, std::vector<Argument>* arguments,
+                    int64_t* work) {
   if (!is_list(value)) return false;
   Items items(value);
   TensorList list;
@@ -65,7 +68,8 @@ bool append_tensors(PyObject* value, bool optional, std::vector<Argument>* argum
   return true;
 }
 
-bool append_integers(PyObject* value, const SchemaArgument& parameter, std::vector<Argument>* arguments, int64_t* work) {
+bool append_integers(PyObject* value, const SchemaArgument& parameter,
+                     std::vector<Argument>* arguments, int64_t* work) {
   std::vector<int64_t> values;
   int64_t single;
   if (is_list(value)) {
@@ -90,7 +94,9 @@ bool append_integers(PyObject* value, const SchemaArgument& parameter, std::vect
 
 }  // namespace
 
-bool is_numpy_array(PyObject* value) { return std::strcmp(type_name_of(value), "numpy.ndarray") == 0; }
+bool is_numpy_array(PyObject* value) {
+  return std::strcmp(type_name_of(value), "numpy.ndarray") == 0;
+}
 
 bool as_scalar(PyObject* value, Scalar* result) {
   if (PyFloat_Check(value)) {
@@ -164,15 +170,20 @@ bool as_integers(PyObject* value, std::vector<int64_t>* result) {
 
 PyObject* wrap_scalar(const Scalar& value) {
   switch (value.kind()) {
-    case Scalar::Kind::boolean: return PyBool_FromLong(value.boolean());
-    case Scalar::Kind::integer: return PyLong_FromLongLong(value.integer());
-    case Scalar::Kind::real: return PyFloat_FromDouble(value.real());
-    case Scalar::Kind::complex: return PyComplex_FromDoubles(value.real(), value.imag());
+    case Scalar::Kind::boolean:
+      return PyBool_FromLong(value.boolean());
+    case Scalar::Kind::integer:
+      return PyLong_FromLongLong(value.integer());
+    case Scalar::Kind::real:
+      return PyFloat_FromDouble(value.real());
+    case Scalar::Kind::complex:
+      return PyComplex_FromDoubles(value.real(), value.imag());
   }
   Py_UNREACHABLE();
 }
 
-bool convert(PyObject* value, const SchemaArgument& parameter, std::vector<Argument>* arguments, int64_t* work) {
+bool convert(PyObject* value, const SchemaArgument& parameter, std::vector<Argument>* arguments,
+             int64_t* work) {
   if (value == Py_None && parameter.nullable) {
     arguments->emplace_back();
     return true;
@@ -183,8 +194,10 @@ bool convert(PyObject* value, const SchemaArgument& parameter, std::vector<Argum
       arguments->emplace_back(std::in_place_type<Tensor>, unwrap(value));
       *work += std::get<Tensor>(arguments->back()).numel();
       return true;
-    case ArgumentType::tensors: return append_tensors(value, false, arguments, work);
-    case ArgumentType::optional_tensors: return append_tensors(value, true, arguments, work);
+    case ArgumentType::tensors:
+      return append_tensors(value, false, arguments, work);
+    case ArgumentType::optional_tensors:
+      return append_tensors(value, true, arguments, work);
     case ArgumentType::boolean: {
       bool flag;
       if (!as_boolean(value, &flag)) return false;
@@ -203,7 +216,8 @@ bool convert(PyObject* value, const SchemaArgument& parameter, std::vector<Argum
       return true;
     }
     case ArgumentType::dims:
-    case ArgumentType::sizes: return append_integers(value, parameter, arguments, work);
+    case ArgumentType::sizes:
+      return append_integers(value, parameter, arguments, work);
     case ArgumentType::number:
     case ArgumentType::real: {
       Scalar scalar;
@@ -238,7 +252,8 @@ bool convert(PyObject* value, const SchemaArgument& parameter, std::vector<Argum
     case ArgumentType::layout:
       if (Py_TYPE(value) != &layout_type) return false;
       check(is_strided(value), ErrorKind::value, "argument '", parameter.name,
-            "': only torch.strided is supported, got ", PyUnicode_AsUTF8(checked(PyObject_Repr(value)).get()));
+            "': only torch.strided is supported, got ",
+            PyUnicode_AsUTF8(checked(PyObject_Repr(value)).get()));
       arguments->emplace_back();
       return true;
     case ArgumentType::memory_format:
@@ -272,11 +287,15 @@ PyObject* wrap_result(Argument&& result, PyTypeObject* tuple_type) {
     PyObject* operator()(bool v) { return PyBool_FromLong(v); }
     PyObject* operator()(Dim v) { return PyLong_FromLongLong(v.value); }
     PyObject* operator()(Size v) { return PyLong_FromLongLong(v.value); }
-    PyObject* operator()(const DimList& v) { return wrap_size(v.data(), static_cast<int64_t>(v.size())); }
+    PyObject* operator()(const DimList& v) {
+      return wrap_size(v.data(), static_cast<int64_t>(v.size()));
+    }
     PyObject* operator()(const Sizes& v) { return wrap_size(values(v)); }
     PyObject* operator()(const Number& v) { return wrap_scalar(v.scalar()); }
     PyObject* operator()(DType v) { return Py_NewRef(dtype_object(v)); }
-    PyObject* operator()(const std::string& v) { return PyUnicode_FromStringAndSize(v.data(), static_cast<Py_ssize_t>(v.size())); }
+    PyObject* operator()(const std::string& v) {
+      return PyUnicode_FromStringAndSize(v.data(), static_cast<Py_ssize_t>(v.size()));
+    }
     PyObject* operator()(Device v) { return wrap_device(v); }
   };
   if (const Tensor* t = std::get_if<Tensor>(&result)) return wrap(*t);

@@ -40,7 +40,9 @@ PyObject* flush(PyObject*, PyObject*) {
   });
 }
 
-PyObject* is_deferred(PyObject*, PyObject*) { return PyBool_FromLong(run::current_recording() != nullptr); }
+PyObject* is_deferred(PyObject*, PyObject*) {
+  return PyBool_FromLong(run::current_recording() != nullptr);
+}
 
 PyObject* launch_count(PyObject*, PyObject*) {
   return guarded([] { return PyLong_FromLongLong(run::launch_count()); });
@@ -50,7 +52,8 @@ PyObject* launch_count(PyObject*, PyObject*) {
 
 PyMethodDef deferred_functions[] = {
     {"_begin_deferred", begin, METH_NOARGS, "Opens a deferred scope on this thread."},
-    {"_end_deferred", end, METH_O, "Ends the innermost scope; the argument tells whether an exception is under way."},
+    {"_end_deferred", end, METH_O,
+     "Ends the innermost scope; the argument tells whether an exception is under way."},
     {"_flush_deferred", flush, METH_NOARGS, "Runs what this thread recorded."},
     {"_is_deferred", is_deferred, METH_NOARGS, "Whether calls of this thread are recorded."},
     {"_launch_count", launch_count, METH_NOARGS, "Kernel launches since the process started."},

@@ -19,17 +19,20 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"type", "index", nullptr};
     PyObject* kind = nullptr;
     PyObject* index = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &kind, &index)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &kind,
+                                     &index)) {
       throw PythonError();
     }
     Device device;
-    check(as_device(kind, &device), ErrorKind::type, "device(): argument 'type' must be str, not ", type_name_of(kind));
+    check(as_device(kind, &device), ErrorKind::type, "device(): argument 'type' must be str, not ",
+          type_name_of(kind));
     if (index != Py_None) {
       check(PyUnicode_Check(kind) && device.index < 0, ErrorKind::runtime,
             "device(): the index is given twice: ", device, " and an index");
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) throw PythonError();
-      check(number >= 0 && number < 128, ErrorKind::runtime, "device(): index must be in [0, 128), got ", int64_t{number});
+      check(number >= 0 && number < 128, ErrorKind::runtime,
+            "device(): index must be in [0, 128), got ", int64_t{number});
       device.index = static_cast<int8_t>(number);
     }
     Object self = checked(type->tp_alloc(type, 0));
@@ -49,7 +52,8 @@ Py_hash_t hash(PyObject* self) {
   return static_cast<int>(value_of(self).type) * 256 + value_of(self).index + 1;
 }
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
-  if (!is_device(a) || !is_device(b) || (operation != Py_EQ && operation != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_device(a) || !is_device(b) || (operation != Py_EQ && operation != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((value_of(a) == value_of(b)) == (operation == Py_EQ));
 }
 PyObject* get_type(PyObject* self, void*) {
@@ -65,7 +69,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 PyGetSetDef properties[] = {
     {"type", get_type, nullptr, "'cpu', 'cuda', ...", nullptr},
-    {"index", get_index, nullptr, "Number among devices of the type, or None for the current one.", nullptr},
+    {"index", get_index, nullptr, "Number among devices of the type, or None for the current one.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef methods[] = {
@@ -110,7 +115,8 @@ bool as_device(PyObject* object, Device* device) {
   if (PyLong_Check(object) && !PyBool_Check(object)) {
     long index = PyLong_AsLong(object);
     if (index == -1 && PyErr_Occurred()) throw PythonError();
-    check(index >= 0 && index < 128, ErrorKind::runtime, "device index must be in [0, 128), got ", int64_t{index});
+    check(index >= 0 && index < 128, ErrorKind::runtime, "device index must be in [0, 128), got ",
+          int64_t{index});
     *device = Device{DeviceType::cuda, static_cast<int8_t>(index)};
     return true;
   }

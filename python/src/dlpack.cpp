@@ -60,9 +60,12 @@ struct TypeCode {
   uint8_t code, bits;
 };
 constexpr TypeCode kTypes[] = {
-    {DType::boolean, kBool, 8},   {DType::uint8, kUInt, 8},     {DType::int8, kInt, 8},        {DType::int16, kInt, 16},
-    {DType::int32, kInt, 32},     {DType::int64, kInt, 64},     {DType::float16, kFloat, 16},  {DType::float32, kFloat, 32},
-    {DType::float64, kFloat, 64}, {DType::bfloat16, kBfloat, 16}, {DType::complex64, kComplex, 64}, {DType::complex128, kComplex, 128},
+    {DType::boolean, kBool, 8},       {DType::uint8, kUInt, 8},
+    {DType::int8, kInt, 8},           {DType::int16, kInt, 16},
+    {DType::int32, kInt, 32},         {DType::int64, kInt, 64},
+    {DType::float16, kFloat, 16},     {DType::float32, kFloat, 32},
+    {DType::float64, kFloat, 64},     {DType::bfloat16, kBfloat, 16},
+    {DType::complex64, kComplex, 64}, {DType::complex128, kComplex, 128},
 };
 
 /// What a consumer of one of our tensors holds.
@@ -108,14 +111,18 @@ void destroy_capsule(PyObject* capsule, const char* name) {
   if (managed->deleter) managed->deleter(managed);
 }
 void destroy_plain(PyObject* capsule) { destroy_capsule<DLManagedTensor>(capsule, kName); }
-void destroy_versioned(PyObject* capsule) { destroy_capsule<DLManagedTensorVersioned>(capsule, kVersionedName); }
+void destroy_versioned(PyObject* capsule) {
+  destroy_capsule<DLManagedTensorVersioned>(capsule, kVersionedName);
+}
 
 DType dtype_from(DLDataType type) {
-  check(type.lanes == 1, ErrorKind::type, "from_dlpack(): vectors of ", static_cast<int>(type.lanes), " lanes are not supported");
+  check(type.lanes == 1, ErrorKind::type, "from_dlpack(): vectors of ",
+        static_cast<int>(type.lanes), " lanes are not supported");
   for (const TypeCode& code : kTypes) {
     if (code.code == type.code && code.bits == type.bits) return code.dtype;
   }
-  fail(ErrorKind::type, text("from_dlpack(): elements of type code ", static_cast<int>(type.code), " with ", static_cast<int>(type.bits), " bits are not supported"));
+  fail(ErrorKind::type, text("from_dlpack(): elements of type code ", static_cast<int>(type.code),
+                             " with ", static_cast<int>(type.bits), " bits are not supported"));
 }
 
 template <class Managed>
@@ -126,7 +133,9 @@ Tensor import_tensor(Managed* managed) {
     m->deleter(m);
   });
   const DLTensor& dl = managed->dl_tensor;
-  check(dl.device.device_type == kDLCPU, ErrorKind::runtime, "from_dlpack(): memory of device type ", dl.device.device_type, " is not available in this build; available: cpu (1)");
+  check(dl.device.device_type == kDLCPU, ErrorKind::runtime,
+        "from_dlpack(): memory of device type ", dl.device.device_type,
+        " is not available in this build; available: cpu (1)");
   auto* impl = new TensorImpl;
   Tensor t(impl);
   impl->dtype = dtype_from(dl.dtype);
@@ -135,34 +144,42 @@ Tensor import_tensor(Managed* managed) {
   impl->strides = dl.strides ? Dims(dl.strides, dl.ndim) : contiguous_strides(impl->sizes);
   int64_t reach = 1;
   for (int32_t d = 0; d < dl.ndim; ++d) {
-    check(impl->strides[d] >= 0 || impl->sizes[d] <= 1, ErrorKind::value, "from_dlpack(): negative strides are not supported, got ", impl->strides);
+    check(impl->strides[d] >= 0 || impl->sizes[d] <= 1, ErrorKind::value,
+          "from_dlpack(): negative strides are not supported, got ", impl->strides);
     if (impl->sizes[d] <= 1) impl->strides[d] = 1;
     reach += (impl->sizes[d] - 1) * impl->strides[d];
   }
   impl->refresh();
   size_t bytes = impl->numel == 0 ? 0 : static_cast<size_t>(reach * itemsize(impl->dtype));
-  impl->storage = Pointer<Storage>(new Storage(static_cast<char*>(dl.data) + dl.byte_offset, bytes, Device(), [keep]() mutable {
-    if (interpreter_alive()) {
-      keep.reset();
-    }
-  }));
+  impl->storage = Pointer<Storage>(
+      new Storage(static_cast<char*>(dl.data) + dl.byte_offset, bytes, Device(), [keep]() mutable {
+        if (interpreter_alive()) {
+          keep.reset();
+        }
+      }));
   impl->storage->set_exported();
   return t;
 }
 
 Tensor take(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
-    auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    check(managed->version.major == 1, ErrorKind::runtime, "from_dlpack(): DLPack version ", managed->version.major, " is not supported; supported: 1");
+    auto* managed =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
+    check(managed->version.major == 1, ErrorKind::runtime, "from_dlpack(): DLPack version ",
+          managed->version.major, " is not supported; supported: 1");
     if (managed->flags & kReadOnly) {
-      check_status(PyErr_WarnEx(PyExc_UserWarning, "The memory is read-only, and tensors that are not writable are not supported: writing to this tensor is undefined behavior.", 1));
+      check_status(PyErr_WarnEx(PyExc_UserWarning,
+                                "The memory is read-only, and tensors that are not writable are "
+                                "not supported: writing to this tensor is undefined behavior.",
+                                1));
     }
     Tensor t = import_tensor(managed);
     PyCapsule_SetName(capsule, kUsedVersionedName);
     return t;
   }
   check(PyCapsule_IsValid(capsule, kName), ErrorKind::runtime,
-        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+        "once, so you might have already constructed a tensor from it once.");
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kName));
   Tensor t = import_tensor(managed);
   PyCapsule_SetName(capsule, kUsedName);
@@ -176,7 +193,8 @@ PyObject* from_dlpack(PyObject*, PyObject* source) {
 /// flambeau.utils.dlpack.to_dlpack
 PyObject* to_dlpack(PyObject*, PyObject* tensor) {
   return guarded([&]() -> PyObject* {
-    check(is_tensor(tensor), ErrorKind::type, "to_dlpack(): expected a Tensor, got ", type_name_of(tensor));
+    check(is_tensor(tensor), ErrorKind::type, "to_dlpack(): expected a Tensor, got ",
+          type_name_of(tensor));
     Object empty = checked(PyTuple_New(0));
     return tensor_dlpack(tensor, empty.get(), nullptr);
   });
@@ -203,18 +221,22 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
+                                     &stream, &version, &device, &copy))
+      throw PythonError();
     Tensor t = unwrap(self);
     // BufferError is the protocol's exception for what cannot be exported.
     auto refuse = [](const char* message) -> PyObject* {
       PyErr_SetString(PyExc_BufferError, message);
       return nullptr;
     };
-    if (t.requires_grad()) return refuse("Can't export tensors that require gradient, use tensor.detach()");
+    if (t.requires_grad())
+      return refuse("Can't export tensors that require gradient, use tensor.detach()");
     if (device != Py_None) {
       int type = 0, index = 0;
       if (!PyArg_ParseTuple(device, "ii:dl_device", &type, &index)) throw PythonError();
-      if (type != kDLCPU) return refuse("the tensor is in the memory of the CPU and can be exported to that alone");
+      if (type != kDLCPU)
+        return refuse("the tensor is in the memory of the CPU and can be exported to that alone");
     }
     bool copied = copy != Py_None && PyObject_IsTrue(copy) == 1;
     if (copied) {
@@ -222,8 +244,11 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       t = clone({t});
     }
     int major = 0, minor = 0;
-    if (version != Py_None && !PyArg_ParseTuple(version, "ii:max_version", &major, &minor)) throw PythonError();
-    if (major < 1) return checked(PyCapsule_New(export_tensor<DLManagedTensor>(t), kName, destroy_plain)).release();
+    if (version != Py_None && !PyArg_ParseTuple(version, "ii:max_version", &major, &minor))
+      throw PythonError();
+    if (major < 1)
+      return checked(PyCapsule_New(export_tensor<DLManagedTensor>(t), kName, destroy_plain))
+          .release();
     auto* managed = export_tensor<DLManagedTensorVersioned>(t);
     managed->version = {1, 1};
     managed->flags = copied ? kIsCopied : 0;
@@ -231,10 +256,13 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* tensor_dlpack_device(PyObject* self, PyObject*) { return Py_BuildValue("(ii)", kDLCPU, 0); }
+PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
+  return Py_BuildValue("(ii)", kDLCPU, 0);
+}
 
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", from_dlpack, METH_O, "A tensor over the memory of an object with __dlpack__, or of a capsule."},
+    {"from_dlpack", from_dlpack, METH_O,
+     "A tensor over the memory of an object with __dlpack__, or of a capsule."},
     {"_to_dlpack", to_dlpack, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

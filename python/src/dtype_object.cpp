@@ -18,9 +18,9 @@ struct Alias {
   DType dtype;
 };
 constexpr Alias kAliases[] = {
-    {"float", DType::float32},     {"double", DType::float64},     {"half", DType::float16},
-    {"long", DType::int64},        {"int", DType::int32},          {"short", DType::int16},
-    {"cfloat", DType::complex64},  {"cdouble", DType::complex128},
+    {"float", DType::float32},    {"double", DType::float64},     {"half", DType::float16},
+    {"long", DType::int64},       {"int", DType::int32},          {"short", DType::int16},
+    {"cfloat", DType::complex64}, {"cdouble", DType::complex128},
 };
 
 DType self_dtype(PyObject* self) { return dtype_of(self); }
@@ -32,15 +32,23 @@ PyObject* dtype_repr(PyObject* self) {
 PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(std::string(name(self_dtype(self))).c_str());
 }
-PyObject* to_real(PyObject* self, PyObject*) { return Py_NewRef(dtype_object(real_type(self_dtype(self)))); }
+PyObject* to_real(PyObject* self, PyObject*) {
+  return Py_NewRef(dtype_object(real_type(self_dtype(self))));
+}
 PyObject* to_complex(PyObject* self, PyObject*) {
   return guarded([&] { return Py_NewRef(dtype_object(complex_type(self_dtype(self)))); });
 }
 PyObject* module_name(PyObject*, void*) { return PyUnicode_FromString("flambeau"); }
-PyObject* get_floating(PyObject* self, void*) { return PyBool_FromLong(is_float(self_dtype(self))); }
-PyObject* get_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(self_dtype(self))); }
+PyObject* get_floating(PyObject* self, void*) {
+  return PyBool_FromLong(is_float(self_dtype(self)));
+}
+PyObject* get_complex(PyObject* self, void*) {
+  return PyBool_FromLong(is_complex(self_dtype(self)));
+}
 PyObject* get_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(self_dtype(self))); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(itemsize(self_dtype(self))); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromLongLong(itemsize(self_dtype(self)));
+}
 
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
@@ -135,8 +143,8 @@ bool as_dtype(PyObject* object, DType* dtype) {
 
 bool dtype_argument(PyObject* object, const char* function, DType* dtype) {
   if (!object || object == Py_None) return false;
-  check(as_dtype(object, dtype), ErrorKind::type, function, "(): argument 'dtype' must be torch.dtype, not ",
-        type_name_of(object));
+  check(as_dtype(object, dtype), ErrorKind::type, function,
+        "(): argument 'dtype' must be torch.dtype, not ", type_name_of(object));
   return true;
 }
 
@@ -146,7 +154,8 @@ bool is_strided(PyObject* object) { return object == strided; }
 void add_dtype_types(PyObject* module) {
   for (PyTypeObject* type : {&dtype_type, &layout_type, &memory_format_type}) {
     check_status(PyType_Ready(type));
-    check_status(PyModule_AddObjectRef(module, strchr(type->tp_name, '.') + 1, reinterpret_cast<PyObject*>(type)));
+    check_status(PyModule_AddObjectRef(module, strchr(type->tp_name, '.') + 1,
+                                       reinterpret_cast<PyObject*>(type)));
   }
   for (int i = 0; i < kMaxDType; ++i) {
     DType dtype = static_cast<DType>(i);

@@ -1,5 +1,5 @@
-// The objects flambeau.float32 and its like, layouts and memory formats. Each exists once, so they are
-// compared by identity.
+// The objects flambeau.float32 and its like, layouts and memory formats. Each exists once, so they
+// are compared by identity.
 #pragma once
 
 #include "flambeau/tensor/dtype.h"

@@ -29,12 +29,14 @@ std::string text_argument(PyObject* value, const char* what) {
 
 /// The tensors of a dict.
 io::NamedTensors tensors_of(PyObject* dict, const char* function) {
-  check(PyDict_Check(dict), ErrorKind::type, function, "(): expected a dict of tensors by name, got ", type_name_of(dict));
+  check(PyDict_Check(dict), ErrorKind::type, function,
+        "(): expected a dict of tensors by name, got ", type_name_of(dict));
   io::NamedTensors tensors;
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) {
     std::string name = text_argument(key, "the name of a tensor");
-    check(is_tensor(value), ErrorKind::type, function, "(): '", name, "' must be Tensor, not ", type_name_of(value));
+    check(is_tensor(value), ErrorKind::type, function, "(): '", name, "' must be Tensor, not ",
+          type_name_of(value));
     tensors.emplace_back(name, unwrap(value));
   }
   return tensors;
@@ -42,7 +44,8 @@ io::NamedTensors tensors_of(PyObject* dict, const char* function) {
 
 Object dict_of(const io::NamedTensors& tensors) {
   Object dict = checked(PyDict_New());
-  for (const auto& [name, t] : tensors) check_status(PyDict_SetItemString(dict.get(), name.c_str(), checked(wrap(t)).get()));
+  for (const auto& [name, t] : tensors)
+    check_status(PyDict_SetItemString(dict.get(), name.c_str(), checked(wrap(t)).get()));
   return dict;
 }
 
@@ -52,7 +55,8 @@ PyObject* load_safetensors(PyObject*, PyObject* path) {
     Object dict = dict_of(io::load_safetensors(path_argument(path), &texts));
     Object metadata = checked(PyDict_New());
     for (const auto& [key, value] : texts) {
-      check_status(PyDict_SetItemString(metadata.get(), key.c_str(), checked(PyUnicode_FromString(value.c_str())).get()));
+      check_status(PyDict_SetItemString(metadata.get(), key.c_str(),
+                                        checked(PyUnicode_FromString(value.c_str())).get()));
     }
     return Py_BuildValue("(OO)", dict.get(), metadata.get());
   });
@@ -61,14 +65,18 @@ PyObject* load_safetensors(PyObject*, PyObject* path) {
 PyObject* save_safetensors(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *dict, *path, *given_metadata;
-    if (!PyArg_ParseTuple(args, "OOO:_save_safetensors", &dict, &path, &given_metadata)) throw PythonError();
+    if (!PyArg_ParseTuple(args, "OOO:_save_safetensors", &dict, &path, &given_metadata))
+      throw PythonError();
     io::NamedTensors tensors = tensors_of(dict, "save_safetensors");
     io::Texts metadata;
     if (given_metadata != Py_None) {
-      check(PyDict_Check(given_metadata), ErrorKind::type, "save_safetensors(): 'metadata' must be a dict of str, not ", type_name_of(given_metadata));
+      check(PyDict_Check(given_metadata), ErrorKind::type,
+            "save_safetensors(): 'metadata' must be a dict of str, not ",
+            type_name_of(given_metadata));
       PyObject *key, *value;
       for (Py_ssize_t at = 0; PyDict_Next(given_metadata, &at, &key, &value);) {
-        metadata.emplace_back(text_argument(key, "a key of the metadata"), text_argument(value, "a value of the metadata"));
+        metadata.emplace_back(text_argument(key, "a key of the metadata"),
+                              text_argument(value, "a value of the metadata"));
       }
     }
     io::save_safetensors(tensors, path_argument(path), metadata);
@@ -93,11 +101,13 @@ PyObject* save_npz(PyObject*, PyObject* args) {
 }
 
 /// save(tensor, path).
-PyObject* save_one(PyObject* args, const char* function, void (*save)(const Tensor&, const std::string&)) {
+PyObject* save_one(PyObject* args, const char* function,
+                   void (*save)(const Tensor&, const std::string&)) {
   return guarded([&]() -> PyObject* {
     PyObject *tensor, *path;
     if (!PyArg_ParseTuple(args, "OO", &tensor, &path)) throw PythonError();
-    check(is_tensor(tensor), ErrorKind::type, function, "(): expected a Tensor, got ", type_name_of(tensor));
+    check(is_tensor(tensor), ErrorKind::type, function, "(): expected a Tensor, got ",
+          type_name_of(tensor));
     save(unwrap(tensor), path_argument(path));
     Py_RETURN_NONE;
   });

@@ -5,8 +5,8 @@
 
 namespace flambeau::python {
 
-extern PyMethodDef plain_functions[];  // functions.cpp
-extern PyMethodDef file_functions[];   // file_functions.cpp
+extern PyMethodDef plain_functions[];     // functions.cpp
+extern PyMethodDef file_functions[];      // file_functions.cpp
 extern PyMethodDef deferred_functions[];  // deferred_functions.cpp
 
 }  // namespace flambeau::python

@@ -22,7 +22,8 @@ PyTypeObject* type();
 GeneratorObject* cast(PyObject* self) { return reinterpret_cast<GeneratorObject*>(self); }
 
 uint64_t seed_argument(PyObject* value) {
-  check(PyLong_Check(value), ErrorKind::type, "manual_seed(): the seed must be int, not ", type_name_of(value));
+  check(PyLong_Check(value), ErrorKind::type, "manual_seed(): the seed must be int, not ",
+        type_name_of(value));
   // Negative seeds stand for their two's complement, as in PyTorch.
   unsigned long long seed = PyLong_AsUnsignedLongLong(value);
   if (seed == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
@@ -41,12 +42,16 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"device", nullptr};
     PyObject* given = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &given)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                     &given))
+      throw PythonError();
     Device device;
     if (given && given != Py_None) {
-      check(as_device(given, &device), ErrorKind::type, "Generator(): argument 'device' must be torch.device, not ", type_name_of(given));
+      check(as_device(given, &device), ErrorKind::type,
+            "Generator(): argument 'device' must be torch.device, not ", type_name_of(given));
     }
-    check(device.type == DeviceType::cpu, ErrorKind::runtime, "Generator(): device ", device, " is not available in this build; available: cpu");
+    check(device.type == DeviceType::cpu, ErrorKind::runtime, "Generator(): device ", device,
+          " is not available in this build; available: cpu");
     Object self = checked(type->tp_alloc(type, 0));
     cast(self.get())->generator = new Generator;
     cast(self.get())->owned = true;
@@ -91,11 +96,12 @@ PyObject* get_state(PyObject* self, PyObject*) {
 }
 PyObject* set_state(PyObject* self, PyObject* given) {
   return guarded([&] {
-    check(is_tensor(given), ErrorKind::type, "set_state(): expected a Tensor, got ", type_name_of(given));
+    check(is_tensor(given), ErrorKind::type, "set_state(): expected a Tensor, got ",
+          type_name_of(given));
     Tensor state = unwrap(given);
-    check(state.dtype() == DType::uint8 && state.numel() == kStateBytes && state.is_contiguous(), ErrorKind::runtime,
-          "set_state(): expected a uint8 tensor of ", kStateBytes, " elements as get_state() returns, got ",
-          state.dtype(), " of sizes ", state.sizes());
+    check(state.dtype() == DType::uint8 && state.numel() == kStateBytes && state.is_contiguous(),
+          ErrorKind::runtime, "set_state(): expected a uint8 tensor of ", kStateBytes,
+          " elements as get_state() returns, got ", state.dtype(), " of sizes ", state.sizes());
     Generator& generator = *cast(self)->generator;
     std::lock_guard lock(generator.mutex);
     std::memcpy(&generator.seed, state.data(), 8);
@@ -106,8 +112,10 @@ PyObject* set_state(PyObject* self, PyObject* given) {
 PyObject* get_device(PyObject*, void*) { return wrap_device(Device()); }
 
 PyMethodDef methods[] = {
-    {"manual_seed", set_seed, METH_O, "Sets the seed and starts from its first value; returns self."},
-    {"seed", random_seed, METH_NOARGS, "Sets a seed drawn from the system's randomness and returns it."},
+    {"manual_seed", set_seed, METH_O,
+     "Sets the seed and starts from its first value; returns self."},
+    {"seed", random_seed, METH_NOARGS,
+     "Sets a seed drawn from the system's randomness and returns it."},
     {"initial_seed", initial_seed, METH_NOARGS, "The seed."},
     {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
     {"set_state", set_state, METH_O, "Restores a state that get_state returned."},
@@ -136,7 +144,8 @@ Generator& generator_of(PyObject* object) { return *cast(object)->generator; }
 
 void add_generator_type(PyObject* module) {
   check_status(PyType_Ready(&generator_type));
-  check_status(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&generator_type)));
+  check_status(
+      PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&generator_type)));
   Object process = checked(generator_type.tp_alloc(&generator_type, 0));
   cast(process.get())->generator = &default_generator();
   check_status(PyModule_AddObjectRef(module, "default_generator", process.get()));

@@ -34,12 +34,13 @@ using HeldPointer = std::shared_ptr<HeldFunction>;
 std::vector<Tensor> tensors_from(PyObject* result) {
   if (result == Py_None) return {};
   if (is_tensor(result)) return {unwrap(result)};
-  check(PyTuple_Check(result), ErrorKind::type, "a hook must return None, a Tensor or a tuple of them, got ",
-        type_name_of(result));
+  check(PyTuple_Check(result), ErrorKind::type,
+        "a hook must return None, a Tensor or a tuple of them, got ", type_name_of(result));
   std::vector<Tensor> tensors;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) {
     PyObject* item = PyTuple_GET_ITEM(result, i);
-    check(item == Py_None || is_tensor(item), ErrorKind::type, "a hook must return None, a Tensor or a tuple of them, got a tuple with ",
+    check(item == Py_None || is_tensor(item), ErrorKind::type,
+          "a hook must return None, a Tensor or a tuple of them, got a tuple with ",
           type_name_of(item));
     tensors.push_back(item == Py_None ? Tensor() : unwrap(item));
   }
@@ -64,8 +65,8 @@ struct TensorHook {
     Object argument = checked(wrap(gradient));
     Object result = checked(PyObject_CallOneArg(function.get(), argument.get()));
     if (result.get() == Py_None) return Tensor();
-    check(is_tensor(result.get()), ErrorKind::type, "a gradient hook must return None or a Tensor, got ",
-          type_name_of(result.get()));
+    check(is_tensor(result.get()), ErrorKind::type,
+          "a gradient hook must return None or a Tensor, got ", type_name_of(result.get()));
     return unwrap(result.get());
   }
 };
@@ -81,12 +82,14 @@ struct AccumulateHook {
 };
 struct AfterNodeHook {
   HeldPointer held;
-  std::vector<Tensor> operator()(const std::vector<Tensor>& operands, const std::vector<Tensor>& results) const {
+  std::vector<Tensor> operator()(const std::vector<Tensor>& operands,
+                                 const std::vector<Tensor>& results) const {
     GilAcquire gil;
     if (!held->get()) return {};
     Object function = Object::borrow(held->get());
     Object a = tuple_of(operands), b = tuple_of(results);
-    return tensors_from(checked(PyObject_CallFunctionObjArgs(function.get(), a.get(), b.get(), nullptr)).get());
+    return tensors_from(
+        checked(PyObject_CallFunctionObjArgs(function.get(), a.get(), b.get(), nullptr)).get());
   }
 };
 struct BeforeNodeHook {
@@ -103,7 +106,7 @@ struct BeforeNodeHook {
 struct HandleObject {
   PyObject_HEAD;
   HeldPointer held;
-  PyObject* tensor;                  // weak; null for a node's hook
+  PyObject* tensor;  // weak; null for a node's hook
   std::weak_ptr<autograd::Node> node;
   uint64_t id;
 };
@@ -132,7 +135,8 @@ PyObject* remove(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     HandleObject* handle = cast(self);
     if (handle->held->get()) {
-      if (autograd::NodePointer node = handle->node.lock()) autograd::remove_hook(*node, handle->id);
+      if (autograd::NodePointer node = handle->node.lock())
+        autograd::remove_hook(*node, handle->id);
       Object tensor = handle->tensor ? referent(handle->tensor) : Object();
       if (tensor) autograd::remove_hook(unwrap(tensor.get()), handle->id);
     }
@@ -160,7 +164,8 @@ PyTypeObject handle_type = {
     .tp_methods = handle_methods,
 };
 
-PyObject* make_handle(HeldPointer held, uint64_t id, PyObject* tensor, autograd::NodePointer node = nullptr) {
+PyObject* make_handle(HeldPointer held, uint64_t id, PyObject* tensor,
+                      autograd::NodePointer node = nullptr) {
   Object weak = tensor ? checked(PyWeakref_NewRef(tensor, nullptr)) : Object();
   Object self = checked(handle_type.tp_alloc(&handle_type, 0));
   HandleObject* handle = cast(self.get());
@@ -172,7 +177,8 @@ PyObject* make_handle(HeldPointer held, uint64_t id, PyObject* tensor, autograd:
 }
 
 void check_callable(PyObject* function) {
-  check(PyCallable_Check(function), ErrorKind::type, "a hook must be callable, got ", type_name_of(function));
+  check(PyCallable_Check(function), ErrorKind::type, "a hook must be callable, got ",
+        type_name_of(function));
 }
 
 }  // namespace
@@ -180,7 +186,8 @@ void check_callable(PyObject* function) {
 PyObject* register_hook(PyObject* tensor, PyObject* function) {
   check_callable(function);
   Tensor t = unwrap(tensor);
-  check(t.requires_grad(), ErrorKind::runtime, "cannot register a hook on a tensor that doesn't require gradient");
+  check(t.requires_grad(), ErrorKind::runtime,
+        "cannot register a hook on a tensor that doesn't require gradient");
   auto held = std::make_shared<HeldFunction>(function);
   uint64_t id = autograd::add_hook(t, TensorHook{held});
   return make_handle(std::move(held), id, tensor);
@@ -225,7 +232,8 @@ HookFunction function_of(const autograd::NodePreHook& hook) {
 
 void add_hook_types(PyObject* module) {
   check_status(PyType_Ready(&handle_type));
-  check_status(PyModule_AddObjectRef(module, "HookHandle", reinterpret_cast<PyObject*>(&handle_type)));
+  check_status(
+      PyModule_AddObjectRef(module, "HookHandle", reinterpret_cast<PyObject*>(&handle_type)));
 }
 
 }  // namespace flambeau::python

@@ -1,5 +1,5 @@
-// Python functions called with gradients. The tape holds them inside std::function, where the garbage
-// collector's walk (tape_traversal.cpp) finds them again.
+// Python functions called with gradients. The tape holds them inside std::function, where the
+// garbage collector's walk (tape_traversal.cpp) finds them again.
 #pragma once
 
 #include "flambeau/autograd/autograd.h"
@@ -17,8 +17,8 @@ PyObject* register_node_hook(autograd::Node& node, PyObject* function);
 /// Called with the cotangents of its results, before it runs.
 PyObject* register_node_prehook(autograd::Node& node, PyObject* function);
 
-/// The function of a hook, borrowed, and what holds the one reference to it: copies of a hook share that. Null for a
-/// hook that is not one of this module's.
+/// The function of a hook, borrowed, and what holds the one reference to it: copies of a hook share
+/// that. Null for a hook that is not one of this module's.
 struct HookFunction {
   PyObject* function = nullptr;
   const void* holder = nullptr;

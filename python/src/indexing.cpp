@@ -1,5 +1,5 @@
-// x[...] and x[...] = y: an index is taken apart into view operators (select, slice, unsqueeze); where tensors
-// are among it, one call of `index` or `index_put` follows.
+// x[...] and x[...] = y: an index is taken apart into view operators (select, slice, unsqueeze);
+// where tensors are among it, one call of `index` or `index_put` follows.
 #include <algorithm>
 #include <vector>
 
@@ -15,18 +15,21 @@ namespace flambeau::python {
 
 namespace {
 
-constinit NativeOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze_op("unsqueeze"), view_op("view", ""),
-    index_op("index", "Tensor"), index_put_op("index_put"), copy_op("copy"), fill_op("fill", "Scalar"),
+constinit NativeOperator select_op("select", "int"), slice_op("slice", "Tensor"),
+    unsqueeze_op("unsqueeze"), view_op("view", ""), index_op("index", "Tensor"),
+    index_put_op("index_put"), copy_op("copy"), fill_op("fill", "Scalar"),
     masked_fill_op("masked_fill", "Scalar");
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::boolean || t.dtype() == DType::uint8; }
-/// A list that holds sequences, tensors or slices, or numbers: NumPy's rule is that a list is an array of indices.
+/// A list that holds sequences, tensors or slices, or numbers: NumPy's rule is that a list is an
+/// array of indices.
 bool is_index_list(PyObject* item) {
   if (is_numpy_array_or_derived(item)) return true;
   return PyList_Check(item) || PyTuple_Check(item);
 }
 
-/// The view that an index without tensors selects, and the tensors of the index by the dim of that view.
+/// The view that an index without tensors selects, and the tensors of the index by the dim of that
+/// view.
 class Selection {
  public:
   Selection(const Tensor& self, PyObject* index) : view_(self), rank_(self.dim()) {
@@ -61,7 +64,8 @@ class Selection {
         t = unwrap(item);
       } else if (is_index_list(item)) {
         t = tensor_from_data(item, std::nullopt);
-        if (t.numel() == 0 && !is_numpy_array_or_derived(item)) t = empty_tensor(t.sizes(), DType::int64);
+        if (t.numel() == 0 && !is_numpy_array_or_derived(item))
+          t = empty_tensor(t.sizes(), DType::int64);
       } else {
         continue;
       }
@@ -97,15 +101,19 @@ class Selection {
     } else if (as_integer(item, &integer)) {
       apply_integer(integer);
     } else {
-      fail(ErrorKind::type, text("tensor indices must be integers, slices (`:`), ellipsis (`...`), None, lists or long or byte tensors (got ", type_name_of(item), ")"));
+      fail(ErrorKind::type, text("tensor indices must be integers, slices (`:`), ellipsis (`...`), "
+                                 "None, lists or long or byte tensors (got ",
+                                 type_name_of(item), ")"));
     }
   }
 
   void apply_integer(int64_t integer) {
     check(rank_ != 0, ErrorKind::index,
-          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+          "C++ to convert a 0-dim tensor to a number");
     int64_t size = view_.size(dim_);
-    check(integer >= -size && integer < size, ErrorKind::index, "index ", integer, " is out of bounds for dimension ", dim_, " with size ", size);
+    check(integer >= -size && integer < size, ErrorKind::index, "index ", integer,
+          " is out of bounds for dimension ", dim_, " with size ", size);
     change(select_op({view_, Dim(dim_), Dim(integer)}));
   }
 
@@ -134,8 +142,9 @@ class Selection {
     if (t.dim() == 0) return apply_bool(item(t).boolean());
     if (is_mask(t)) {
       for (int64_t d = 0; d < t.dim(); ++d) {
-        check(t.size(d) == view_.size(dim_ + d), ErrorKind::index, "The shape of the mask ", t.sizes(), " at index ", d,
-              " does not match the shape of the indexed tensor ", view_.sizes(), " at index ", dim_ + d);
+        check(t.size(d) == view_.size(dim_ + d), ErrorKind::index, "The shape of the mask ",
+              t.sizes(), " at index ", d, " does not match the shape of the indexed tensor ",
+              view_.sizes(), " at index ", dim_ + d);
       }
     }
     add_index(t, is_mask(t) ? t.dim() : 1);
@@ -178,7 +187,8 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     if (PyLong_CheckExact(index) && t.dim() > 0) {
       int64_t i = PyLong_AsLongLong(index);
       if (i == -1 && PyErr_Occurred()) throw PythonError();
-      check(i >= -t.size(0) && i < t.size(0), ErrorKind::index, "index ", i, " is out of bounds for dimension 0 with size ", t.size(0));
+      check(i >= -t.size(0) && i < t.size(0), ErrorKind::index, "index ", i,
+            " is out of bounds for dimension 0 with size ", t.size(0));
       return wrap(select_op({t, Dim(0), Dim(i)}));
     }
     Selection selection(t, index);
@@ -209,7 +219,8 @@ void assign(const Tensor& self, PyObject* index, PyObject* value) {
   if (is_tensor(value)) {
     source = unwrap(value);
   } else if (!is_number) {
-    check(is_index_list(value), ErrorKind::type, "can't assign a ", type_name_of(value), " to a torch.", self.dtype(), " tensor");
+    check(is_index_list(value), ErrorKind::type, "can't assign a ", type_name_of(value),
+          " to a torch.", self.dtype(), " tensor");
     source = tensor_from_data(value, self.dtype());
   }
   const Tensor& view = selection.view();

@@ -30,7 +30,8 @@ int fill_module(PyObject* module) {
         add_hook_types(module);
         add_tensor_types(module);
         for (PyMethodDef* functions :
-             {plain_functions, construct_functions, dlpack_functions, autograd_functions, pickle_functions, file_functions, deferred_functions}) {
+             {plain_functions, construct_functions, dlpack_functions, autograd_functions,
+              pickle_functions, file_functions, deferred_functions}) {
           check_status(PyModule_AddFunctions(module, functions));
         }
         add_pickle_functions(module);

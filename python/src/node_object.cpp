@@ -48,7 +48,9 @@ PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] { return PyUnicode_FromString(cast(self)->node->name().c_str()); });
 }
 PyObject* repr(PyObject* self) {
-  return guarded([&] { return PyUnicode_FromFormat("<%s object at %p>", cast(self)->node->name().c_str(), self); });
+  return guarded([&] {
+    return PyUnicode_FromFormat("<%s object at %p>", cast(self)->node->name().c_str(), self);
+  });
 }
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
@@ -88,14 +90,17 @@ PyObject* add_prehook(PyObject* self, PyObject* function) {
 
 PyMethodDef methods[] = {
     {"name", name, METH_NOARGS, "The name of the operator, as in 'MulBackward0'."},
-    {"register_hook", add_hook, METH_O, "Calls function(grad_inputs, grad_outputs) after the node has run."},
+    {"register_hook", add_hook, METH_O,
+     "Calls function(grad_inputs, grad_outputs) after the node has run."},
     {"register_prehook", add_prehook, METH_O, "Calls function(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {
-    {"next_functions", next_functions, nullptr, "(node, result number) of each operand, or (None, 0).", nullptr},
+    {"next_functions", next_functions, nullptr,
+     "(node, result number) of each operand, or (None, 0).", nullptr},
     {"metadata", metadata, nullptr, "A dictionary for the user.", nullptr},
-    {"variable", variable, nullptr, "The leaf whose gradient an accumulating node adds to.", nullptr},
+    {"variable", variable, nullptr, "The leaf whose gradient an accumulating node adds to.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyTypeObject node_type = {
@@ -112,19 +117,23 @@ PyTypeObject node_type = {
 };
 
 /// A tensor, None, or a sequence of these. Undefined tensors stand for None.
-std::vector<Tensor> tensors_argument(PyObject* value, const char* function, const char* argument, bool optional) {
+std::vector<Tensor> tensors_argument(PyObject* value, const char* function, const char* argument,
+                                     bool optional) {
   std::vector<Tensor> tensors;
   if (!value || value == Py_None) return tensors;
   if (is_tensor(value)) return {unwrap(value)};
   Object fast = Object::steal(PySequence_Fast(value, ""));
   if (!fast) {
     PyErr_Clear();
-    fail(ErrorKind::type, text(function, "(): argument '", argument, "' must be Tensor or a sequence of Tensors, not ", type_name_of(value)));
+    fail(ErrorKind::type,
+         text(function, "(): argument '", argument,
+              "' must be Tensor or a sequence of Tensors, not ", type_name_of(value)));
   }
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
-    check(is_tensor(item) || (optional && item == Py_None), ErrorKind::type, function, "(): argument '", argument,
-          "' must hold Tensors, but found ", type_name_of(item), " at position ", static_cast<int64_t>(i));
+    check(is_tensor(item) || (optional && item == Py_None), ErrorKind::type, function,
+          "(): argument '", argument, "' must hold Tensors, but found ", type_name_of(item),
+          " at position ", static_cast<int64_t>(i));
     tensors.push_back(item == Py_None ? Tensor() : unwrap(item));
   }
   return tensors;
@@ -140,18 +149,23 @@ bool flag_argument(PyObject* value, bool otherwise) {
 
 PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    static const char* names[] = {"tensors", "grad_tensors", "retain_graph", "create_graph", "inputs", nullptr};
-    PyObject *tensors, *cotangents = nullptr, *retain = nullptr, *create = nullptr, *inputs = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:backward", const_cast<char**>(names), &tensors, &cotangents, &retain, &create, &inputs)) {
+    static const char* names[] = {"tensors",      "grad_tensors", "retain_graph",
+                                  "create_graph", "inputs",       nullptr};
+    PyObject *tensors, *cotangents = nullptr, *retain = nullptr, *create = nullptr,
+                       *inputs = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:backward", const_cast<char**>(names),
+                                     &tensors, &cotangents, &retain, &create, &inputs)) {
       throw PythonError();
     }
     auto outputs = tensors_argument(tensors, "backward", "tensors", false);
     auto given = tensors_argument(cotangents, "backward", "grad_tensors", true);
-    check(given.empty() || given.size() == outputs.size(), ErrorKind::runtime, "got ", static_cast<int64_t>(outputs.size()),
-          " tensors and ", static_cast<int64_t>(given.size()), " gradients");
+    check(given.empty() || given.size() == outputs.size(), ErrorKind::runtime, "got ",
+          static_cast<int64_t>(outputs.size()), " tensors and ", static_cast<int64_t>(given.size()),
+          " gradients");
     given.resize(outputs.size());
     auto leaves = tensors_argument(inputs, "backward", "inputs", false);
-    check(!inputs || inputs == Py_None || !leaves.empty(), ErrorKind::runtime, "`inputs` argument to `backward()` cannot be empty.");
+    check(!inputs || inputs == Py_None || !leaves.empty(), ErrorKind::runtime,
+          "`inputs` argument to `backward()` cannot be empty.");
     bool create_graph = flag_argument(create, false);
     bool retain_graph = flag_argument(retain, create_graph);
     {
@@ -167,21 +181,28 @@ PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* grad(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    static const char* names[] = {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "allow_unused", "materialize_grads", nullptr};
-    PyObject *outputs, *inputs, *cotangents = nullptr, *retain = nullptr, *create = nullptr, *unused = nullptr, *materialize = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOO:grad", const_cast<char**>(names), &outputs, &inputs, &cotangents, &retain, &create, &unused, &materialize)) {
+    static const char* names[] = {"outputs",           "inputs",       "grad_outputs",
+                                  "retain_graph",      "create_graph", "allow_unused",
+                                  "materialize_grads", nullptr};
+    PyObject *outputs, *inputs, *cotangents = nullptr, *retain = nullptr, *create = nullptr,
+                                *unused = nullptr, *materialize = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOO:grad", const_cast<char**>(names),
+                                     &outputs, &inputs, &cotangents, &retain, &create, &unused,
+                                     &materialize)) {
       throw PythonError();
     }
     auto from = tensors_argument(outputs, "grad", "outputs", false);
     auto to = tensors_argument(inputs, "grad", "inputs", false);
     auto given = tensors_argument(cotangents, "grad", "grad_outputs", true);
-    check(given.empty() || given.size() == from.size(), ErrorKind::runtime, "grad(): got ", static_cast<int64_t>(from.size()),
-          " outputs and ", static_cast<int64_t>(given.size()), " grad_outputs");
+    check(given.empty() || given.size() == from.size(), ErrorKind::runtime, "grad(): got ",
+          static_cast<int64_t>(from.size()), " outputs and ", static_cast<int64_t>(given.size()),
+          " grad_outputs");
     given.resize(from.size());
     bool zeros = flag_argument(materialize, false);
     bool allow_unused = flag_argument(unused, zeros);
     check(allow_unused || !zeros, ErrorKind::value,
-          "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.");
+          "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+          "allow_unused=False.");
     bool create_graph = flag_argument(create, false);
     bool retain_graph = flag_argument(retain, create_graph);
     std::vector<Tensor> results;
@@ -193,15 +214,19 @@ PyObject* grad(PyObject*, PyObject* args, PyObject* kwargs) {
     for (size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined() && zeros) {
         results[i] = empty_tensor(to[i].sizes(), to[i].dtype(), to[i].device());
-        std::memset(results[i].data(), 0, static_cast<size_t>(results[i].numel() * itemsize(results[i].dtype())));
+        std::memset(results[i].data(), 0,
+                    static_cast<size_t>(results[i].numel() * itemsize(results[i].dtype())));
       }
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(results[i])).release());
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       checked(wrap(results[i])).release());
     }
     return tuple.release();
   });
 }
 
-PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(run::gradients_enabled()); }
+PyObject* is_grad_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(run::gradients_enabled());
+}
 PyObject* set_grad_mode(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     bool before = run::gradients_enabled();
@@ -231,7 +256,8 @@ PyObject* wrap_node(const autograd::NodePointer& node) {
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
   PyObject *gradient = Py_None, *retain = Py_None, *create = Py_None, *inputs = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(names), &gradient, &retain, &create, &inputs)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(names),
+                                   &gradient, &retain, &create, &inputs)) {
     return nullptr;
   }
   Object all = Object::steal(Py_BuildValue("(OOOOO)", self, gradient, retain, create, inputs));
@@ -242,10 +268,13 @@ PyMethodDef autograd_functions[] = {
     {"_backward", reinterpret_cast<PyCFunction>(backward), METH_VARARGS | METH_KEYWORDS,
      "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)"},
     {"_grad", reinterpret_cast<PyCFunction>(grad), METH_VARARGS | METH_KEYWORDS,
-     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, "
+     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, "
+     "allow_unused=None, "
      "materialize_grads=False)"},
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Whether calls of this thread are recorded for gradients."},
-    {"_set_grad_enabled", set_grad_mode, METH_O, "Sets the mode of this thread and returns what it was."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "Whether calls of this thread are recorded for gradients."},
+    {"_set_grad_enabled", set_grad_mode, METH_O,
+     "Sets the mode of this thread and returns what it was."},
     {nullptr, nullptr, 0, nullptr},
 };
 

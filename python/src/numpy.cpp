@@ -15,22 +15,25 @@ namespace flambeau::python {
 
 namespace {
 
-/// Element types by their letters in the struct module's notation, which the buffer protocol speaks.
+/// Element types by their letters in the struct module's notation, which the buffer protocol
+/// speaks.
 struct Format {
   const char* text;
   DType dtype;
 };
 constexpr Format kFormats[] = {
-    {"?", DType::boolean}, {"B", DType::uint8},   {"b", DType::int8},    {"h", DType::int16},
-    {"i", DType::int32},   {"q", DType::int64},   {"e", DType::float16}, {"f", DType::float32},
-    {"d", DType::float64}, {"Zf", DType::complex64}, {"Zd", DType::complex128},
+    {"?", DType::boolean},    {"B", DType::uint8},       {"b", DType::int8},
+    {"h", DType::int16},      {"i", DType::int32},       {"q", DType::int64},
+    {"e", DType::float16},    {"f", DType::float32},     {"d", DType::float64},
+    {"Zf", DType::complex64}, {"Zd", DType::complex128},
 };
 
 const char* format_of(DType dtype) {
   for (const Format& f : kFormats) {
     if (f.dtype == dtype) return f.text;
   }
-  fail(ErrorKind::type, text("Got unsupported ScalarType ", dtype, ": NumPy has no such type; convert the tensor with .float() first"));
+  fail(ErrorKind::type, text("Got unsupported ScalarType ", dtype,
+                             ": NumPy has no such type; convert the tensor with .float() first"));
 }
 
 DType dtype_of_format(const char* format, Py_ssize_t size) {
@@ -41,10 +44,10 @@ DType dtype_of_format(const char* format, Py_ssize_t size) {
   for (const Format& f : kFormats) {
     if (s == f.text && itemsize(f.dtype) == size) return f.dtype;
   }
-  fail(ErrorKind::type,
-       text("can't convert a buffer of format '", format ? format : "B",
-            "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
-            "uint8, and bool, in the byte order of this machine."));
+  fail(ErrorKind::type, text("can't convert a buffer of format '", format ? format : "B",
+                             "'. The supported types are: float64, float32, float16, complex64, "
+                             "complex128, int64, int32, int16, int8, "
+                             "uint8, and bool, in the byte order of this machine."));
 }
 
 /// A held buffer of another object; released with the GIL, wherever the last tensor dies.
@@ -114,19 +117,27 @@ Tensor share_buffer(PyObject* exporter, bool copy) {
   }
   for (int d = 0; d < view.ndim; ++d) {
     check(byte_strides[d] >= 0 || sizes[d] <= 1, ErrorKind::value,
-          "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-          "currently supported. (You can probably work around this by making a copy of your array with array.copy().)");
+          "At least one stride in the given numpy array is negative, and tensors with negative "
+          "strides are not "
+          "currently supported. (You can probably work around this by making a copy of your array "
+          "with array.copy().)");
     check(byte_strides[d] % view.itemsize == 0 || sizes[d] <= 1, ErrorKind::value,
-          "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+          "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+          "to reallocate the memory.");
     if (sizes[d] <= 1) strides[d] = 1;
   }
-  check(reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(std::min<Py_ssize_t>(view.itemsize, 8)) == 0, ErrorKind::value,
-        "the array's memory is not aligned to its elements. Copy the numpy array to reallocate the memory.");
+  check(reinterpret_cast<uintptr_t>(view.buf) %
+                static_cast<uintptr_t>(std::min<Py_ssize_t>(view.itemsize, 8)) ==
+            0,
+        ErrorKind::value,
+        "the array's memory is not aligned to its elements. Copy the numpy array to reallocate the "
+        "memory.");
   if (view.readonly) {
-    check_status(PyErr_WarnEx(PyExc_UserWarning,
-                              "The given NumPy array is not writable, and tensors that are not writable are not "
-                              "supported: writing to this tensor is undefined behavior. Copy the array to protect it.",
-                              1));
+    check_status(PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The given NumPy array is not writable, and tensors that are not writable are not "
+        "supported: writing to this tensor is undefined behavior. Copy the array to protect it.",
+        1));
   }
   auto* impl = new TensorImpl;
   Tensor t(impl);
@@ -135,21 +146,24 @@ Tensor share_buffer(PyObject* exporter, bool copy) {
   impl->dtype = dtype;
   impl->refresh();
   size_t bytes = impl->numel == 0 ? 0 : static_cast<size_t>(reach);
-  impl->storage = Pointer<Storage>(new Storage(view.buf, bytes, Device(), [buffer]() mutable { buffer.reset(); }));
+  impl->storage = Pointer<Storage>(
+      new Storage(view.buf, bytes, Device(), [buffer]() mutable { buffer.reset(); }));
   impl->storage->set_exported();
   return t;
 }
 
 PyObject* tensor_from_numpy(PyObject* array, bool copy) {
   return guarded([&] {
-    check(is_numpy_array_or_derived(array), ErrorKind::type, "expected np.ndarray (got ", type_name_of(array), ")");
+    check(is_numpy_array_or_derived(array), ErrorKind::type, "expected np.ndarray (got ",
+          type_name_of(array), ")");
     return wrap(share_buffer(array, copy));
   });
 }
 
 namespace {
 
-/// What numpy.asarray() reads a tensor's memory through; the array keeps it, and so the tensor, alive.
+/// What numpy.asarray() reads a tensor's memory through; the array keeps it, and so the tensor,
+/// alive.
 struct ExporterObject {
   PyObject_HEAD;
   Tensor tensor;

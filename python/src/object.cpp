@@ -10,13 +10,19 @@ namespace {
 
 PyObject* exception_type(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::value: return PyExc_ValueError;
-    case ErrorKind::type: return PyExc_TypeError;
-    case ErrorKind::index: return PyExc_IndexError;
-    case ErrorKind::not_implemented: return PyExc_NotImplementedError;
-    case ErrorKind::out_of_memory: return out_of_memory_error();
+    case ErrorKind::value:
+      return PyExc_ValueError;
+    case ErrorKind::type:
+      return PyExc_TypeError;
+    case ErrorKind::index:
+      return PyExc_IndexError;
+    case ErrorKind::not_implemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::out_of_memory:
+      return out_of_memory_error();
     case ErrorKind::runtime:
-    case ErrorKind::internal: return PyExc_RuntimeError;
+    case ErrorKind::internal:
+      return PyExc_RuntimeError;
   }
   return PyExc_RuntimeError;
 }

@@ -1,5 +1,6 @@
-// Owned references to Python objects, and the two directions in which errors cross: a failed CPython
-// call becomes a C++ exception (PythonError), any C++ exception becomes Python's error indicator.
+// Owned references to Python objects, and the two directions in which errors cross: a failed
+// CPython call becomes a C++ exception (PythonError), any C++ exception becomes Python's error
+// indicator.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -57,12 +58,14 @@ class PythonError : public std::exception {
 
 /// The object of a CPython call that returns a new reference; throws PythonError when it failed.
 inline Object checked(PyObject* object) {
-  if (!object) [[unlikely]] throw PythonError();
+  if (!object) [[unlikely]]
+    throw PythonError();
   return Object::steal(object);
 }
 /// The same for calls that return a status below zero.
 inline void check_status(int status) {
-  if (status < 0) [[unlikely]] throw PythonError();
+  if (status < 0) [[unlikely]]
+    throw PythonError();
 }
 
 /// Sets the error indicator from the C++ exception being handled.
@@ -108,7 +111,8 @@ inline bool interpreter_alive() {
 #endif
 }
 
-/// A new reference to an object found through a borrowed one, unless it is on its way to its deallocator.
+/// A new reference to an object found through a borrowed one, unless it is on its way to its
+/// deallocator.
 inline bool try_reference(PyObject* object) {
 #ifdef FLAMBEAU_WITHOUT_GIL
   return PyUnstable_TryIncRef(object);

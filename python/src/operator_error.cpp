@@ -1,5 +1,5 @@
-// Signatures and mismatches in words: the operator, the argument by position and name, what was given
-// and what is allowed. PyTorch's phrases, since programs and people search for them.
+// Signatures and mismatches in words: the operator, the argument by position and name, what was
+// given and what is allowed. PyTorch's phrases, since programs and people search for them.
 #include <string>
 
 #include "binding.h"
@@ -33,7 +33,8 @@ std::string type_of(PyObject* value) {
 /// The first tensor of a function is called `input` by PyTorch's users.
 std::string_view shown_name(const Signature& signature, int argument, Form form) {
   const std::string& name = signature.schema->arguments[static_cast<size_t>(argument)].name;
-  return argument == 0 && form == Form::function && name == "self" ? std::string_view("input") : std::string_view(name);
+  return argument == 0 && form == Form::function && name == "self" ? std::string_view("input")
+                                                                   : std::string_view(name);
 }
 
 std::string allowed_type(const SchemaArgument& argument) {
@@ -85,14 +86,16 @@ std::string signature_text(const Signature& signature, Form form) {
   return s + ")";
 }
 
-std::string mismatch_text(const std::string& name, const Signature& signature, Form form, const Mismatch& m, Py_ssize_t count) {
+std::string mismatch_text(const std::string& name, const Signature& signature, Form form,
+                          const Mismatch& m, Py_ssize_t count) {
   const auto& arguments = signature.schema->arguments;
   int self = form == Form::function ? 0 : 1;
   switch (m.kind) {
     case Mismatch::Kind::too_many:
       return text(name, "() takes ", signature.positional - self, " positional argument",
-                  signature.positional - self == 1 ? "" : "s", " but ", static_cast<int64_t>(count) - self,
-                  count - self == 1 ? " was" : " were", " given");
+                  signature.positional - self == 1 ? "" : "s", " but ",
+                  static_cast<int64_t>(count) - self, count - self == 1 ? " was" : " were",
+                  " given");
     case Mismatch::Kind::missing: {
       std::string missing;
       int number = 0;
@@ -101,23 +104,27 @@ std::string mismatch_text(const std::string& name, const Signature& signature, F
         if (argument.has_default || (i != m.argument && argument.keyword_only)) continue;
         missing += text(number++ ? ", \"" : "\"", shown_name(signature, i, form), "\"");
       }
-      return text(name, "() missing ", number, " required ",
-                  arguments[static_cast<size_t>(m.argument)].keyword_only ? "keyword-only" : "positional",
-                  number == 1 ? " argument: " : " arguments: ", missing);
+      return text(
+          name, "() missing ", number, " required ",
+          arguments[static_cast<size_t>(m.argument)].keyword_only ? "keyword-only" : "positional",
+          number == 1 ? " argument: " : " arguments: ", missing);
     }
     case Mismatch::Kind::unexpected_keyword:
       return text(name, "() got an unexpected keyword argument '", m.keyword, "'");
     case Mismatch::Kind::given_twice:
-      return text(name, "() got multiple values for argument '", shown_name(signature, m.argument, form), "'");
-    case Mismatch::Kind::wrong_type: break;
+      return text(name, "() got multiple values for argument '",
+                  shown_name(signature, m.argument, form), "'");
+    case Mismatch::Kind::wrong_type:
+      break;
   }
   const SchemaArgument& argument = arguments[static_cast<size_t>(m.argument)];
   std::string place = argument.keyword_only ? "" : text(" (position ", m.argument + 1 - self, ")");
-  return text(name, "(): argument '", shown_name(signature, m.argument, form), "'", place, " must be ",
-              allowed_type(argument), ", not ", type_of(m.value));
+  return text(name, "(): argument '", shown_name(signature, m.argument, form), "'", place,
+              " must be ", allowed_type(argument), ", not ", type_of(m.value));
 }
 
-std::string given_text(PyObject* const* args, Py_ssize_t count, PyObject* keyword_names, Form form) {
+std::string given_text(PyObject* const* args, Py_ssize_t count, PyObject* keyword_names,
+                       Form form) {
   std::string s = "(";
   for (Py_ssize_t i = form == Form::function ? 0 : 1; i < count; ++i) {
     if (s.size() > 1) s += ", ";
@@ -126,7 +133,8 @@ std::string given_text(PyObject* const* args, Py_ssize_t count, PyObject* keywor
   Py_ssize_t keywords = keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0;
   for (Py_ssize_t k = 0; k < keywords; ++k) {
     if (s.size() > 1) s += ", ";
-    s += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(keyword_names, k))) + "=" + type_of(args[count + k]);
+    s += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(keyword_names, k))) + "=" +
+         type_of(args[count + k]);
   }
   return s + ")";
 }
@@ -143,14 +151,16 @@ std::string signatures_text(const OperatorObject* object) {
   return s;
 }
 
-void set_mismatch_error(OperatorObject* object, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names) {
+void set_mismatch_error(OperatorObject* object, PyObject* const* args, Py_ssize_t count,
+                        PyObject* keyword_names) {
   try {
     const auto& signatures = *object->signatures;
     const std::string& name = *object->name;
     std::string message;
     if (signatures.size() > 1) {
-      message = text(name, "() received an invalid combination of arguments - got ",
-                     given_text(args, count, keyword_names, object->form), ", but expected one of:");
+      message =
+          text(name, "() received an invalid combination of arguments - got ",
+               given_text(args, count, keyword_names, object->form), ", but expected one of:");
     }
     for (const Signature& signature : signatures) {
       BoundCall call;

@@ -44,21 +44,24 @@ std::vector<Tensor> out_tensors(const Signature& signature, PyObject* out) {
           "(): argument 'out' must be Tensor or tuple of Tensors, not ", type_name_of(out));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(out); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(out, i);
-      check(is_tensor(item), ErrorKind::type, name, "(): argument 'out' must be tuple of Tensors, but found ",
-            type_name_of(item), " at position ", static_cast<int64_t>(i));
+      check(is_tensor(item), ErrorKind::type, name,
+            "(): argument 'out' must be tuple of Tensors, but found ", type_name_of(item),
+            " at position ", static_cast<int64_t>(i));
       tensors.push_back(unwrap(item));
     }
   }
   int expected = signature.schema->returns;
-  check(expected == static_cast<int>(tensors.size()), ErrorKind::type, name, "(): argument 'out' must hold ",
-        expected, " tensors, got ", static_cast<int64_t>(tensors.size()));
+  check(expected == static_cast<int>(tensors.size()), ErrorKind::type, name,
+        "(): argument 'out' must hold ", expected, " tensors, got ",
+        static_cast<int64_t>(tensors.size()));
   return tensors;
 }
 
 PyObject* run_bound(const OperatorObject* object, const Signature& signature, BoundCall&& bound) {
   const Operator& op = *signature.op;
   if (object->form == Form::inplace) {
-    Tensor self = run_released(bound.work, [&] { return call_inplace(op, std::move(bound.arguments)); });
+    Tensor self =
+        run_released(bound.work, [&] { return call_inplace(op, std::move(bound.arguments)); });
     return wrap(self);
   }
   if (bound.out) {
@@ -78,7 +81,8 @@ PyObject* run_bound(const OperatorObject* object, const Signature& signature, Bo
   return wrap_result(std::move(result), signature.result_tuple);
 }
 
-PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count, PyObject* keyword_names) {
+PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count,
+                     PyObject* keyword_names) {
   Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
   PyObject* result = nullptr;
   if (!try_call(cast(self), args, count, keyword_names, &result)) {
@@ -88,13 +92,14 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count
 }
 
 bool is_list_type(ArgumentType type) {
-  return type == ArgumentType::dims || type == ArgumentType::sizes || type == ArgumentType::tensors ||
-         type == ArgumentType::optional_tensors;
+  return type == ArgumentType::dims || type == ArgumentType::sizes ||
+         type == ArgumentType::tensors || type == ArgumentType::optional_tensors;
 }
 
 /// "torch.return_types.max(\nvalues=..., \nindices=...)"
 PyObject* repr_result_tuple(PyObject* self) {
-  Object names = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
+  Object names = Object::steal(
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
   if (!names) return nullptr;
   const char* full = Py_TYPE(self)->tp_name;
   const char* dot = strchr(full, '.');
@@ -102,7 +107,8 @@ PyObject* repr_result_tuple(PyObject* self) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
     Object item = Object::steal(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
     if (!item) return nullptr;
-    s += std::string(i ? "," : "") + "\n" + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i)) + "=" + PyUnicode_AsUTF8(item.get());
+    s += std::string(i ? "," : "") + "\n" + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i)) +
+         "=" + PyUnicode_AsUTF8(item.get());
   }
   return PyUnicode_FromString((s + ")").c_str());
 }
@@ -115,7 +121,8 @@ PyTypeObject* make_result_tuple(const Schema& schema) {
   std::string name = schema.names[0];
   name = name.substr(name.rfind('.') + 1);
   auto* full_name = new std::string("flambeau.return_types." + name);
-  PyStructSequence_Desc description = {full_name->c_str(), nullptr, fields, static_cast<int>(count)};
+  PyStructSequence_Desc description = {full_name->c_str(), nullptr, fields,
+                                       static_cast<int>(count)};
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError();
   type->tp_repr = repr_result_tuple;
@@ -127,7 +134,8 @@ Signature make_signature(const Operator& op, Form form) {
   signature.op = &op;
   signature.schema = &op.schema();
   const auto& arguments = signature.schema->arguments;
-  check(arguments.size() <= 40, ErrorKind::internal, "operator with more than 40 arguments: ", signature.schema->text);
+  check(arguments.size() <= 40, ErrorKind::internal,
+        "operator with more than 40 arguments: ", signature.schema->text);
   bool has_dtype = false, has_device = false;
   signature.accepts_out = (op.forms() & kOut) && signature.schema->returns > 0;
   for (const SchemaArgument& argument : arguments) {
@@ -153,10 +161,15 @@ Signature make_signature(const Operator& op, Form form) {
   return signature;
 }
 
-PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(cast(self)->name->c_str()); }
-PyObject* get_module(PyObject* self, void*) { return PyUnicode_FromString(cast(self)->module->c_str()); }
+PyObject* get_name(PyObject* self, void*) {
+  return PyUnicode_FromString(cast(self)->name->c_str());
+}
+PyObject* get_module(PyObject* self, void*) {
+  return PyUnicode_FromString(cast(self)->module->c_str());
+}
 PyObject* get_qualified_name(PyObject* self, void*) {
-  if (cast(self)->form == Form::function || cast(self)->module->empty()) return get_name(self, nullptr);
+  if (cast(self)->form == Form::function || cast(self)->module->empty())
+    return get_name(self, nullptr);
   return PyUnicode_FromFormat("Tensor.%s", cast(self)->name->c_str());
 }
 PyObject* get_doc(PyObject* self, void*) {
@@ -244,7 +257,8 @@ PyTypeObject operator_method_type = {
 
 PyObject* make_operator_object(Form form, std::string name, std::string module,
                                const std::vector<const Operator*>& overloads) {
-  // In-place operators are functions too (flambeau.add_), bound as methods through their own object.
+  // In-place operators are functions too (flambeau.add_), bound as methods through their own
+  // object.
   PyTypeObject* type = form == Form::function ? &operator_function_type : &operator_method_type;
   Object self = checked(type->tp_alloc(type, 0));
   OperatorObject* object = cast(self.get());
@@ -257,8 +271,8 @@ PyObject* make_operator_object(Form form, std::string name, std::string module,
   return self.release();
 }
 
-bool try_call(OperatorObject* object, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names,
-              PyObject** result) {
+bool try_call(OperatorObject* object, PyObject* const* args, Py_ssize_t count,
+              PyObject* keyword_names, PyObject** result) {
   try {
     BoundCall bound;
     for (const Signature& signature : *object->signatures) {
@@ -279,7 +293,8 @@ void add_operator_types(PyObject* module) {
   intern_keywords();
   for (PyTypeObject* type : {&operator_function_type, &operator_method_type}) {
     check_status(PyType_Ready(type));
-    check_status(PyModule_AddObjectRef(module, strrchr(type->tp_name, '.') + 1, reinterpret_cast<PyObject*>(type)));
+    check_status(PyModule_AddObjectRef(module, strrchr(type->tp_name, '.') + 1,
+                                       reinterpret_cast<PyObject*>(type)));
   }
 }
 

@@ -17,20 +17,20 @@ enum class Form : uint8_t { function, method, inplace };
 struct Signature {
   const Operator* op;
   const Schema* schema;
-  std::vector<PyObject*> names;         // interned, of the arguments
-  int positional = 0;                   // arguments that may be given by position
-  int varargs = -1;                     // the list argument that may be given as separate values
-  bool accepts_out = false;             // out=, for an operator that declares no such argument
-  bool factory = false;                 // requires_grad= and pin_memory=
-  PyTypeObject* result_tuple = nullptr; // named tuple of several results
+  std::vector<PyObject*> names;          // interned, of the arguments
+  int positional = 0;                    // arguments that may be given by position
+  int varargs = -1;                      // the list argument that may be given as separate values
+  bool accepts_out = false;              // out=, for an operator that declares no such argument
+  bool factory = false;                  // requires_grad= and pin_memory=
+  PyTypeObject* result_tuple = nullptr;  // named tuple of several results
 };
 
 struct OperatorObject {
   PyObject_HEAD;
   vectorcallfunc vectorcall;
   Form form;
-  std::string* name;                    // "add_"
-  std::string* module;                  // "flambeau.nn.functional"
+  std::string* name;    // "add_"
+  std::string* module;  // "flambeau.nn.functional"
   std::vector<Signature>* signatures;
 };
 
@@ -39,14 +39,17 @@ extern PyTypeObject operator_function_type;
 extern PyTypeObject operator_method_type;
 
 /// A new callable over overloads that share a name.
-PyObject* make_operator_object(Form form, std::string name, std::string module, const std::vector<const Operator*>& overloads);
+PyObject* make_operator_object(Form form, std::string name, std::string module,
+                               const std::vector<const Operator*>& overloads);
 
-/// Calls with positional arguments and keywords as in a vectorcall. False when no overload takes them: then no
-/// error is set. Otherwise *result is a new reference, or null with the error set.
-bool try_call(OperatorObject* object, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names, PyObject** result);
+/// Calls with positional arguments and keywords as in a vectorcall. False when no overload takes
+/// them: then no error is set. Otherwise *result is a new reference, or null with the error set.
+bool try_call(OperatorObject* object, PyObject* const* args, Py_ssize_t count,
+              PyObject* keyword_names, PyObject** result);
 
 /// The TypeError for a call that no overload takes; sets it as the error.
-void set_mismatch_error(OperatorObject* object, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names);
+void set_mismatch_error(OperatorObject* object, PyObject* const* args, Py_ssize_t count,
+                        PyObject* keyword_names);
 /// "relu(Tensor input) -> Tensor", a line for each overload.
 std::string signatures_text(const OperatorObject* object);
 

@@ -44,10 +44,12 @@ PyObject* namespace_module(PyObject* root, std::string_view name) {
 
 bool has_self(const Operator& op) {
   const auto& arguments = op.schema().arguments;
-  return !arguments.empty() && arguments[0].type == ArgumentType::tensor && !arguments[0].keyword_only;
+  return !arguments.empty() && arguments[0].type == ArgumentType::tensor &&
+         !arguments[0].keyword_only;
 }
 
-std::vector<const Operator*> with_form(const std::vector<const Operator*>& overloads, int form, bool needs_self) {
+std::vector<const Operator*> with_form(const std::vector<const Operator*>& overloads, int form,
+                                       bool needs_self) {
   std::vector<const Operator*> chosen;
   for (const Operator* op : overloads) {
     if ((op->forms() & form) && (!needs_self || has_self(*op))) chosen.push_back(op);
@@ -56,18 +58,22 @@ std::vector<const Operator*> with_form(const std::vector<const Operator*>& overl
 }
 
 /// Whether the table already has an object with as many overloads.
-bool is_current(const Table& table, const std::string& key, const std::vector<const Operator*>& overloads) {
+bool is_current(const Table& table, const std::string& key,
+                const std::vector<const Operator*>& overloads) {
   auto found = table.find(key);
-  return overloads.empty() || (found != table.end() && found->second->signatures->size() == overloads.size());
+  return overloads.empty() ||
+         (found != table.end() && found->second->signatures->size() == overloads.size());
 }
 
-void add_function(PyObject* root, const std::string& full, Form form, const std::vector<const Operator*>& overloads) {
+void add_function(PyObject* root, const std::string& full, Form form,
+                  const std::vector<const Operator*>& overloads) {
   std::string key = form == Form::inplace ? full + "_" : full;
   if (is_current(functions, key, overloads)) return;
   size_t dot = full.rfind('.');
   std::string space = dot == std::string::npos ? "" : full.substr(0, dot);
   std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
-  PyObject* object = make_operator_object(form, name, space.empty() ? "flambeau" : "flambeau." + space, overloads);
+  PyObject* object =
+      make_operator_object(form, name, space.empty() ? "flambeau" : "flambeau." + space, overloads);
   functions[key] = reinterpret_cast<OperatorObject*>(object);
   check_status(PyObject_SetAttrString(namespace_module(root, space), name.c_str(), object));
 }
@@ -77,7 +83,8 @@ void add_method(const std::string& name, Form form, const std::vector<const Oper
   if (is_current(methods, key, overloads)) return;
   PyObject* object = make_operator_object(form, key, "flambeau", overloads);
   methods[key] = reinterpret_cast<OperatorObject*>(object);
-  check_status(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type()), key.c_str(), object));
+  check_status(
+      PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type()), key.c_str(), object));
 }
 
 OperatorObject* find(const Table& table, std::string_view name) {
@@ -97,10 +104,12 @@ void adapt(Argument* argument, ArgumentType type) {
 
 void complete(const Operator& op, std::vector<Argument>* arguments) {
   const auto& parameters = op.schema().arguments;
-  internal_check(arguments->size() <= parameters.size(), "too many arguments for ", op.schema().text);
+  internal_check(arguments->size() <= parameters.size(), "too many arguments for ",
+                 op.schema().text);
   for (size_t i = 0; i < arguments->size(); ++i) adapt(&(*arguments)[i], parameters[i].type);
   for (size_t i = arguments->size(); i < parameters.size(); ++i) {
-    internal_check(parameters[i].has_default, "missing argument '", parameters[i].name, "' for ", op.schema().text);
+    internal_check(parameters[i].has_default, "missing argument '", parameters[i].name, "' for ",
+                   op.schema().text);
     arguments->push_back(parameters[i].default_value);
   }
 }
@@ -108,12 +117,14 @@ void complete(const Operator& op, std::vector<Argument>* arguments) {
 }  // namespace
 
 void add_operators(PyObject* module) {
-  static const std::vector<const Operator*>* added = nullptr;  // a list with new operators is another list
+  static const std::vector<const Operator*>* added =
+      nullptr;  // a list with new operators is another list
   const std::vector<const Operator*>& operators = all_operators();
   if (added == &operators) return;
   added = &operators;
   std::set<std::string> names;
-  for (const Operator* op : operators) names.insert(op->schema().names.begin(), op->schema().names.end());
+  for (const Operator* op : operators)
+    names.insert(op->schema().names.begin(), op->schema().names.end());
   for (const std::string& name : names) {
     auto overloads = find_operators(name);
     add_function(module, name, Form::function, with_form(overloads, kFunction, false));
@@ -138,7 +149,8 @@ bool NativeOperator::exists() {
 }
 
 const Operator& NativeOperator::find() {
-  check(exists(), ErrorKind::not_implemented, "operator ", name_, overload_ ? "." : "", overload_ ? overload_ : "", " does not exist");
+  check(exists(), ErrorKind::not_implemented, "operator ", name_, overload_ ? "." : "",
+        overload_ ? overload_ : "", " does not exist");
   return *op_;
 }
 

@@ -1,4 +1,5 @@
-// Copying and pickling of tensors: values, dtype, sizes, requires_grad, and the attributes in __dict__.
+// Copying and pickling of tensors: values, dtype, sizes, requires_grad, and the attributes in
+// __dict__.
 #pragma once
 
 #include "object.h"

@@ -31,7 +31,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (PyLong_Check(item)) continue;
     PyObject* number = PyNumber_Index(item);
     if (!number) {
-      PyErr_Format(PyExc_TypeError, "Size() takes an iterable of 'int' (item %zd is '%s')", i, type_name_of(item));
+      PyErr_Format(PyExc_TypeError, "Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                   type_name_of(item));
       return nullptr;
     }
     PyTuple_SET_ITEM(self.get(), i, number);
@@ -112,7 +113,9 @@ PyTypeObject size_type = {
     .tp_new = make,
 };
 
-PyObject* wrap_size(const int64_t* values, int64_t count) { return fill(&size_type, values, count); }
+PyObject* wrap_size(const int64_t* values, int64_t count) {
+  return fill(&size_type, values, count);
+}
 PyObject* wrap_tuple(const Dims& dims) { return fill(&PyTuple_Type, dims.data(), dims.size()); }
 
 void add_size_type(PyObject* module) {

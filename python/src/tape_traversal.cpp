@@ -1,6 +1,6 @@
 // What the garbage collector sees through a tensor that only Python holds: hooks and Python objects
-// that are reachable from it through the tape and through nothing else. References are counted while
-// walking; a node or tensor belongs to the region once every reference to it was met inside.
+// that are reachable from it through the tape and through nothing else. References are counted
+// while walking; a node or tensor belongs to the region once every reference to it was met inside.
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -36,7 +36,8 @@ class Walk {
   void enter(TensorImpl* impl) {
     if (!impl->gradient) return;
     Tensor handle(impl);
-    autograd::visit_hooks(handle, [this](const autograd::Hook& hook) { visit_function(function_of(hook)); });
+    autograd::visit_hooks(
+        handle, [this](const autograd::Hook& hook) { visit_function(function_of(hook)); });
     autograd::visit_state(handle, [this](const Tensor& t) { meet(t.impl()); });
     meet(autograd::stored_grad_fn(handle));
   }

@@ -1,5 +1,6 @@
-// Python's symbols on tensors: number slots and comparisons. Each calls its operator's object directly; what
-// the operator does not take is NotImplemented, so that the other operand has its turn.
+// Python's symbols on tensors: number slots and comparisons. Each calls its operator's object
+// directly; what the operator does not take is NotImplemented, so that the other operand has its
+// turn.
 #include <algorithm>
 
 #include "convert.h"
@@ -35,8 +36,8 @@ PyObject* call_or_decline(OperatorObject* op, PyObject* a, PyObject* b) {
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-/// A number as a 0-d tensor beside `other`: of other's dtype where that holds it, so that the result is what
-/// the number itself would give.
+/// A number as a 0-d tensor beside `other`: of other's dtype where that holds it, so that the
+/// result is what the number itself would give.
 Object number_beside(PyObject* number, const Tensor& other) {
   Scalar value;
   if (!as_scalar(number, &value)) return Object();
@@ -72,12 +73,14 @@ PyObject* call_forward(OperatorObject* op, PyObject* a, PyObject* b) {
   return right ? call_or_decline(op, a, right.get()) : nullptr;
 }
 
-constinit Method add("add"), sub("sub"), rsub("rsub"), mul("mul"), div("div"), floor_divide("floor_divide"),
-    remainder("remainder"), matmul("matmul"), power("pow"), bitwise_and("bitwise_and"), bitwise_or("bitwise_or"),
-    bitwise_xor("bitwise_xor"), shift_left("bitwise_left_shift"), shift_right("bitwise_right_shift");
-constinit Method add_("add_"), sub_("sub_"), mul_("mul_"), div_("div_"), floor_divide_("floor_divide_"),
-    remainder_("remainder_"), power_("pow_"), bitwise_and_("bitwise_and_"), bitwise_or_("bitwise_or_"),
-    bitwise_xor_("bitwise_xor_"), shift_left_("bitwise_left_shift_"), shift_right_("bitwise_right_shift_");
+constinit Method add("add"), sub("sub"), rsub("rsub"), mul("mul"), div("div"),
+    floor_divide("floor_divide"), remainder("remainder"), matmul("matmul"), power("pow"),
+    bitwise_and("bitwise_and"), bitwise_or("bitwise_or"), bitwise_xor("bitwise_xor"),
+    shift_left("bitwise_left_shift"), shift_right("bitwise_right_shift");
+constinit Method add_("add_"), sub_("sub_"), mul_("mul_"), div_("div_"),
+    floor_divide_("floor_divide_"), remainder_("remainder_"), power_("pow_"),
+    bitwise_and_("bitwise_and_"), bitwise_or_("bitwise_or_"), bitwise_xor_("bitwise_xor_"),
+    shift_left_("bitwise_left_shift_"), shift_right_("bitwise_right_shift_");
 constinit Method neg("neg"), positive("positive"), absolute("abs"), bitwise_not("bitwise_not");
 constinit Method lt("lt"), le("le"), eq("eq"), ne("ne"), gt("gt"), ge("ge");
 
@@ -121,8 +124,10 @@ int is_true(PyObject* self) {
   return guarded(
       [&] {
         Tensor t = unwrap(self);
-        check(t.numel() != 0, ErrorKind::runtime, "Boolean value of Tensor with no values is ambiguous");
-        check(t.numel() == 1, ErrorKind::runtime, "Boolean value of Tensor with more than one value is ambiguous");
+        check(t.numel() != 0, ErrorKind::runtime,
+              "Boolean value of Tensor with no values is ambiguous");
+        check(t.numel() == 1, ErrorKind::runtime,
+              "Boolean value of Tensor with more than one value is ambiguous");
         return item(t).boolean() ? 1 : 0;
       },
       -1);
@@ -131,15 +136,18 @@ int is_true(PyObject* self) {
 PyObject* to_float(PyObject* self) {
   return guarded([&] {
     Scalar value = item(unwrap(self));
-    check(value.imag() == 0, ErrorKind::runtime, "value cannot be converted to type double without overflow");
+    check(value.imag() == 0, ErrorKind::runtime,
+          "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(value.real());
   });
 }
 PyObject* to_int(PyObject* self) {
   return guarded([&] {
     Scalar value = item(unwrap(self));
-    check(value.imag() == 0, ErrorKind::runtime, "value cannot be converted to type int64_t without overflow");
-    return value.is_integral() ? PyLong_FromLongLong(value.integer()) : PyLong_FromDouble(value.real());
+    check(value.imag() == 0, ErrorKind::runtime,
+          "value cannot be converted to type int64_t without overflow");
+    return value.is_integral() ? PyLong_FromLongLong(value.integer())
+                               : PyLong_FromDouble(value.real());
   });
 }
 PyObject* to_index(PyObject* self) {
@@ -190,7 +198,8 @@ PyNumberMethods tensor_number = {
 };
 
 PyObject* compare_tensors(PyObject* a, PyObject* b, int operation) {
-  static constexpr Method* kMethods[] = {&lt, &le, &eq, &ne, &gt, &ge};  // in the order of Py_LT ... Py_GE
+  static constexpr Method* kMethods[] = {&lt, &le, &eq,
+                                         &ne, &gt, &ge};  // in the order of Py_LT ... Py_GE
   return call_forward(kMethods[operation]->get(), a, b);
 }
 

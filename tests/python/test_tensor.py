@@ -34,7 +34,11 @@ def test_random_numbers_follow_the_seed():
     a = torch.randn(100)
     b = torch.randn(100)
     torch.manual_seed(5)
-    assert torch.equal(a, torch.randn(100)) if hasattr(torch, "equal") else (a == torch.tensor(a.tolist())).all()
+    assert (
+        torch.equal(a, torch.randn(100))
+        if hasattr(torch, "equal")
+        else (a == torch.tensor(a.tolist())).all()
+    )
     assert (a != b).any()
     generator = torch.Generator().manual_seed(5)
     assert (torch.randn(100, generator=generator) == a).all()
@@ -196,7 +200,9 @@ def test_numbers():
 
 
 def test_promotion():
-    i, f, d, b = (torch.ones(2, dtype=t) for t in (torch.int32, torch.float32, torch.float64, torch.bfloat16))
+    i, f, d, b = (
+        torch.ones(2, dtype=t) for t in (torch.int32, torch.float32, torch.float64, torch.bfloat16)
+    )
     assert (i + f).dtype is torch.float32 and (f + d).dtype is torch.float64
     assert (i + 1.5).dtype is torch.float32 and (i + 1).dtype is torch.int32
     assert (b + f).dtype is torch.float32 and (b + 1.5).dtype is torch.bfloat16

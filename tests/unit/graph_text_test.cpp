@@ -1,5 +1,5 @@
-// The text form reads back to the same graph, and the verifier accepts what bodies and passes make and rejects
-// what is broken.
+// The text form reads back to the same graph, and the verifier accepts what bodies and passes make
+// and rejects what is broken.
 #include <gtest/gtest.h>
 
 #include "flambeau/base/error.h"
@@ -40,12 +40,14 @@ TEST(GraphText, VerifiesDerivatives) {
   for (const auto& s : samples::all()) {
     graph::Trace trace;
     std::vector<Tensor> inputs;
-    for (const Dims& sizes : s.sizes) inputs.push_back(trace.add_tensor_input(DType::float32, sizes));
+    for (const Dims& sizes : s.sizes)
+      inputs.push_back(trace.add_tensor_input(DType::float32, sizes));
     trace.add_output(s.run(inputs));
     run::Program program(s.name, graph::simplify(trace.graph()), trace.input_sizes());
     auto d = program.derivative(std::vector<bool>(inputs.size(), true));
     EXPECT_NO_THROW(graph::verify(d->forward->graph())) << s.name;
-    EXPECT_NO_THROW(graph::verify(d->backward->graph())) << s.name << "\n" << graph::print(d->backward->graph());
+    EXPECT_NO_THROW(graph::verify(d->backward->graph())) << s.name << "\n"
+                                                         << graph::print(d->backward->graph());
   }
 }
 
@@ -59,7 +61,8 @@ TEST(GraphText, NamesTheLineThatIsWrong) {
     return "";
   };
   EXPECT_NE(message("v0 = input 0 float31 []").find("float31"), std::string::npos);
-  EXPECT_NE(message("v0 = input 0 float32 []\nv1 float32 [] = nothing(v0)").find("line 2"), std::string::npos);
+  EXPECT_NE(message("v0 = input 0 float32 []\nv1 float32 [] = nothing(v0)").find("line 2"),
+            std::string::npos);
   EXPECT_NE(message("v0 = input 0 float32 [z3]").find("size"), std::string::npos);
   EXPECT_NE(message("output v7").find("value"), std::string::npos);
   EXPECT_NE(message("size z1 = 4").find("number 0"), std::string::npos);

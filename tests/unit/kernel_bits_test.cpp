@@ -84,8 +84,11 @@ TEST(SameBits, ARowOfAProductDoesNotDependOnItsBatch) {
     for (int64_t rows : {1, 2, 7}) {
       if (row + rows > 70) continue;
       Tensor part = view_tensor(x, {rows, 600}, x.strides(), row * 600);
-      std::vector<char> y = bytes_of(std::get<Tensor>(samples::call_named("matmul", "", {part, w})));
-      EXPECT_EQ(std::memcmp(y.data(), whole.data() + static_cast<size_t>(row) * row_bytes, y.size()), 0) << row << " " << rows;
+      std::vector<char> y =
+          bytes_of(std::get<Tensor>(samples::call_named("matmul", "", {part, w})));
+      EXPECT_EQ(
+          std::memcmp(y.data(), whole.data() + static_cast<size_t>(row) * row_bytes, y.size()), 0)
+          << row << " " << rows;
     }
   }
 }

@@ -12,7 +12,8 @@ struct Launches {
   int64_t forward, backward;
 };
 
-Launches launches_of(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& operands) {
+Launches launches_of(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                     const std::vector<Tensor>& operands) {
   for (const Tensor& t : operands) {
     if (is_inexact(t.dtype())) autograd::set_requires_grad(t, true);
   }
@@ -25,7 +26,8 @@ Launches launches_of(const std::function<Tensor(const std::vector<Tensor>&)>& f,
   return {middle - start, run::launch_count() - before};
 }
 
-void expect_fused(const char* name, const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& operands) {
+void expect_fused(const char* name, const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                  const std::vector<Tensor>& operands) {
   Launches n = launches_of(f, operands);
   EXPECT_EQ(n.forward, 1) << name;
   EXPECT_LE(n.backward, 2) << name;
@@ -45,7 +47,11 @@ TEST(Fusion, CompositionsAreOneLaunch) {
 TEST(Fusion, CrossEntropyIsOneLaunch) {
   Tensor target = empty_tensor({6}, DType::int64);
   for (int64_t i = 0; i < 6; ++i) target.data_as<int64_t>()[i] = i % 5;
-  expect_fused("cross_entropy", [&](const std::vector<Tensor>& x) { return std::get<Tensor>(samples::call_named("nn.functional.cross_entropy", "", {x[0], target})); },
+  expect_fused("cross_entropy",
+               [&](const std::vector<Tensor>& x) {
+                 return std::get<Tensor>(
+                     samples::call_named("nn.functional.cross_entropy", "", {x[0], target}));
+               },
                {samples::random_tensor({6, 5})});
 }
 

@@ -17,7 +17,9 @@ namespace {
 constexpr int64_t kBlock = kernel::kContractionBlock;
 
 float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
-float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float from_bfloat16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 /// a [k] times b [k] in the order of the definition.
 template <class T>
@@ -26,10 +28,18 @@ T chain(const std::vector<T>& a, const std::vector<T>& b) {
   for (size_t lo = 0; lo < a.size(); lo += kBlock) {
     T sum = 0;
     for (size_t k = lo; k < std::min<size_t>(a.size(), lo + kBlock); ++k) {
-      if constexpr (std::is_floating_point_v<T>) sum = std::fma(a[k], b[k], sum);
-      else sum = static_cast<T>(static_cast<std::make_unsigned_t<T>>(sum) + static_cast<std::make_unsigned_t<T>>(a[k]) * static_cast<std::make_unsigned_t<T>>(b[k]));
+      if constexpr (std::is_floating_point_v<T>)
+        sum = std::fma(a[k], b[k], sum);
+      else
+        sum = static_cast<T>(static_cast<std::make_unsigned_t<T>>(sum) +
+                             static_cast<std::make_unsigned_t<T>>(a[k]) *
+                                 static_cast<std::make_unsigned_t<T>>(b[k]));
     }
-    total = lo == 0 ? sum : static_cast<T>(total + sum);
+    if constexpr (std::is_floating_point_v<T>)
+      total = lo == 0 ? sum : total + sum;
+    else
+      total = static_cast<T>(static_cast<std::make_unsigned_t<T>>(total) +
+                             static_cast<std::make_unsigned_t<T>>(sum));
   }
   return total;
 }
@@ -55,9 +65,12 @@ float chain_bfloat16(std::vector<float> a, std::vector<float> b) {
 struct Case {
   int64_t m, n, k;
 };
-const Case kCases[] = {{1, 1, 1}, {1, 40, 7}, {6, 16, 256}, {7, 17, 257}, {13, 5, 600}, {50, 33, 31}, {3, 100, 0}, {97, 260, 20}};
+const Case kCases[] = {{1, 1, 1},    {1, 40, 7},   {6, 16, 256}, {7, 17, 257},
+                       {13, 5, 600}, {50, 33, 31}, {3, 100, 0},  {97, 260, 20}};
 
-Tensor product(const Tensor& a, const Tensor& b) { return std::get<Tensor>(samples::call_named("mm", "", {a, b})); }
+Tensor product(const Tensor& a, const Tensor& b) {
+  return std::get<Tensor>(samples::call_named("mm", "", {a, b}));
+}
 
 /// All layouts of the operands: row-major or transposed.
 std::vector<Tensor> layouts(const Tensor& t) {
@@ -87,7 +100,8 @@ void check_type(DType dtype, const std::function<T()>& draw) {
     for (const Tensor& left : layouts(a)) {
       for (const Tensor& right : layouts(b)) {
         Tensor r = product(left, right);
-        EXPECT_EQ(std::memcmp(r.data(), wanted.data(), wanted.size() * sizeof(T)), 0) << name(dtype) << " " << c.m << " " << c.n << " " << c.k;
+        EXPECT_EQ(std::memcmp(r.data(), wanted.data(), wanted.size() * sizeof(T)), 0)
+            << name(dtype) << " " << c.m << " " << c.n << " " << c.k;
       }
     }
   }
@@ -103,12 +117,15 @@ TEST(Matmul, Float64) {
 }
 TEST(Matmul, IntegersWrap) {
   check_type<int32_t>(DType::int32, [] { return static_cast<int32_t>(engine()); });
-  check_type<int64_t>(DType::int64, [] { return static_cast<int64_t>((static_cast<uint64_t>(engine()) << 32) | engine()); });
+  check_type<int64_t>(DType::int64, [] {
+    return static_cast<int64_t>((static_cast<uint64_t>(engine()) << 32) | engine());
+  });
 }
 
 TEST(Matmul, BFloat16AsTheInstructionDoes) {
   for (const Case& c : kCases) {
-    Tensor a = empty_tensor({c.m, c.k}, DType::bfloat16), b = empty_tensor({c.k, c.n}, DType::bfloat16);
+    Tensor a = empty_tensor({c.m, c.k}, DType::bfloat16),
+           b = empty_tensor({c.k, c.n}, DType::bfloat16);
     // All exponents occur, denormal ones too; infinities and NaN do not.
     auto draw = [] {
       for (;;) {
@@ -130,7 +147,8 @@ TEST(Matmul, BFloat16AsTheInstructionDoes) {
         }
         auto bits = std::bit_cast<uint32_t>(chain_bfloat16(x, y));
         auto rounded = static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-        ASSERT_EQ(r.data_as<uint16_t>()[i * c.n + j], rounded) << c.m << " " << c.n << " " << c.k << " at " << i << " " << j;
+        ASSERT_EQ(r.data_as<uint16_t>()[i * c.n + j], rounded)
+            << c.m << " " << c.n << " " << c.k << " at " << i << " " << j;
       }
     }
   }

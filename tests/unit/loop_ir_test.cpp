@@ -124,9 +124,14 @@ TEST(LoopIr, ParserSurvivesDamage) {
       state = state * 6364136223846793005ull + 1442695040888963407ull;
       const size_t at = (state >> 33) % damaged.size();
       switch ((state >> 20) % 3) {
-        case 0: damaged[at] = form[(state >> 40) % form.size()]; break;
-        case 1: damaged.erase(at, 1 + (state >> 50) % 9); break;
-        default: damaged.insert(at, form.substr((state >> 40) % form.size(), 7));
+        case 0:
+          damaged[at] = form[(state >> 40) % form.size()];
+          break;
+        case 1:
+          damaged.erase(at, 1 + (state >> 50) % 9);
+          break;
+        default:
+          damaged.insert(at, form.substr((state >> 40) % form.size(), 7));
       }
     }
     try {

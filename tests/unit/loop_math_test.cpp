@@ -26,7 +26,8 @@ std::vector<T> arguments() {
       x.push_back(std::nextafter(s, T(-100)));
     }
   }
-  for (T v : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(), std::numeric_limits<T>::min(),
+  for (T v : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(),
+              std::numeric_limits<T>::max(), std::numeric_limits<T>::min(),
               std::numeric_limits<T>::denorm_min()}) {
     x.push_back(v);
     x.push_back(-v);
@@ -38,7 +39,7 @@ std::vector<T> arguments() {
 }
 
 template <class T, class Bits, class Exact>
-void check(double Unary::*bound, Exact Unary::*exact) {
+void check(double Unary::* bound, Exact Unary::* exact) {
   std::vector<T> x = arguments<T, Bits>(), out(x.size());
   for (const Unary& f : kUnary) {
     Evaluator<T> evaluate(f, kLanes);
@@ -47,10 +48,13 @@ void check(double Unary::*bound, Exact Unary::*exact) {
     T at = 0, got = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       // Near zeros of lgamma and digamma of negative arguments no bound is promised.
-      bool unbounded = x[i] < 0 && (f.name == "lgamma" || f.name == "digamma") && std::abs((f.*exact)(x[i])) < 0.5;
+      bool unbounded = x[i] < 0 && (f.name == "lgamma" || f.name == "digamma") &&
+                       std::abs((f.*exact)(x[i])) < 0.5;
       if (unbounded) continue;
-      bool negative_gamma = x[i] < 0 && sizeof(T) == 8 && (f.name == "lgamma" || f.name == "digamma");
-      double error = (negative_gamma ? 0.25 : 1) * ulps(out[i], (f.*exact)(x[i]), sizeof(T) == 8 ? f.absolute : 0);
+      bool negative_gamma =
+          x[i] < 0 && sizeof(T) == 8 && (f.name == "lgamma" || f.name == "digamma");
+      double error = (negative_gamma ? 0.25 : 1) *
+                     ulps(out[i], (f.*exact)(x[i]), sizeof(T) == 8 ? f.absolute : 0);
       if (error > worst) {
         worst = error;
         at = x[i];
@@ -65,13 +69,15 @@ TEST(VectorMathematics, Float32) { check<float, uint32_t>(&Unary::single_bound, 
 TEST(VectorMathematics, Float64) { check<double, uint64_t>(&Unary::double_bound, &Unary::exact); }
 
 template <class T, class Bits>
-void check_two(const char* name, Value (*build)(Builder&, Value, Value), long double (*exact)(long double, long double)) {
+void check_two(const char* name, Value (*build)(Builder&, Value, Value),
+               long double (*exact)(long double, long double)) {
   std::vector<T> x = arguments<T, Bits>(), y = x, out(x.size());
   std::shuffle(y.begin(), y.end(), std::mt19937(3));
   Evaluator<T> evaluate(build, kLanes);
   evaluate(x, y, out);
   for (size_t i = 0; i < x.size(); ++i) {
-    ASSERT_LE(ulps(out[i], exact(x[i], y[i])), 2) << name << " of " << std::hexfloat << x[i] << " and " << y[i] << " gives " << out[i];
+    ASSERT_LE(ulps(out[i], exact(x[i], y[i])), 2)
+        << name << " of " << std::hexfloat << x[i] << " and " << y[i] << " gives " << out[i];
   }
 }
 
@@ -91,7 +97,9 @@ TEST(VectorMathematics, ALaneDependsOnItsValueAlone) {
     Evaluator<float>(f, 4)(x, narrow);
     for (size_t i = 0; i < x.size(); ++i) {
       bool both_nan = std::isnan(wide[i]) && std::isnan(narrow[i]);
-      ASSERT_TRUE(both_nan || std::bit_cast<uint32_t>(wide[i]) == std::bit_cast<uint32_t>(narrow[i])) << f.name << " of " << x[i];
+      ASSERT_TRUE(both_nan ||
+                  std::bit_cast<uint32_t>(wide[i]) == std::bit_cast<uint32_t>(narrow[i]))
+          << f.name << " of " << x[i];
     }
   }
 }

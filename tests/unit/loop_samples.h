@@ -117,10 +117,14 @@ uint64_t to_bits(T value) {
 // Reads a pattern of the scalar as a number: exact for all but i64, which has its own cases.
 inline double number(Scalar s, uint64_t bits) {
   switch (s) {
-    case Scalar::f16: return decode(static_cast<uint16_t>(bits), 10);
-    case Scalar::bf16: return decode(static_cast<uint16_t>(bits), 7);
-    case Scalar::f32: return as<float>(bits);
-    default: return as<double>(bits);
+    case Scalar::f16:
+      return decode(static_cast<uint16_t>(bits), 10);
+    case Scalar::bf16:
+      return decode(static_cast<uint16_t>(bits), 7);
+    case Scalar::f32:
+      return as<float>(bits);
+    default:
+      return as<double>(bits);
   }
 }
 
@@ -191,7 +195,9 @@ inline std::vector<uint64_t> interesting(Scalar s, uint64_t seed) {
       out = {0,      0x8000, 0x3F80, 0x0001, 0x807F, 0x0080,
              0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81};
       break;
-    case Scalar::i1: out = {0, 1}; break;
+    case Scalar::i1:
+      out = {0, 1};
+      break;
     default: {
       const uint64_t top = uint64_t{1} << (loop::bits(s) - 1);
       out = {0, 1, 2, 3, 7, top - 1, top, top + 1, ~uint64_t{0}, ~uint64_t{1}, 100, ~uint64_t{99}};

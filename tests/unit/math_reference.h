@@ -23,9 +23,9 @@ struct Unary {
   Value (*build)(Builder&, Value);
   long double (*exact)(long double);
   double (*quick)(double);
-  double single_bound;      // ulp, float32
-  double double_bound;      // ulp, float64
-  double absolute = 0;      // forgiven beside that in float64, near zeros of the function
+  double single_bound;  // ulp, float32
+  double double_bound;  // ulp, float64
+  double absolute = 0;  // forgiven beside that in float64, near zeros of the function
 };
 
 template <class T>
@@ -64,9 +64,8 @@ T reference_digamma(T x) {
     const T r = x - std::nearbyint(x);
     if (r == 0) return std::numeric_limits<T>::quiet_NaN();
     const T pi = T(3.14159265358979323846264338327950288L);
-    const T cot = std::fabs(r) > T(0.25)
-                      ? std::copysign(std::tan(pi * (T(0.5) - std::fabs(r))), r)
-                      : 1 / std::tan(pi * r);
+    const T cot = std::fabs(r) > T(0.25) ? std::copysign(std::tan(pi * (T(0.5) - std::fabs(r))), r)
+                                         : 1 / std::tan(pi * r);
     return reference_digamma(1 - x) - pi * cot;
   }
   T shift = 0;
@@ -77,8 +76,12 @@ T reference_digamma(T x) {
   const T u = 1 / (x * x);
   // Bernoulli numbers over 2k.
   const T series =
-      u * (T(1) / 12 - u * (T(1) / 120 - u * (T(1) / 252 - u * (T(1) / 240 -
-      u * (T(1) / 132 - u * (T(691) / 32760 - u * (T(1) / 12 - u * T(3617) / 8160)))))));
+      u * (T(1) / 12 -
+           u * (T(1) / 120 -
+                u * (T(1) / 252 -
+                     u * (T(1) / 240 -
+                          u * (T(1) / 132 -
+                               u * (T(691) / 32760 - u * (T(1) / 12 - u * T(3617) / 8160)))))));
   return std::log(x) - 1 / (2 * x) - series - shift;
 }
 
@@ -87,17 +90,31 @@ inline long double reference_lgamma(long double x) {
   return ::lgammal_r(x, &sign);
 }
 
-#define FLAMBEAU_UNARY(function, ...)                                            \
+#define FLAMBEAU_UNARY(function, ...)                                                  \
   {#function, function, [](long double x) -> long double { return std::function(x); }, \
    [](double x) -> double { return std::function(x); }, __VA_ARGS__}
 inline const Unary kUnary[] = {
-    FLAMBEAU_UNARY(exp, 1, 2),   FLAMBEAU_UNARY(exp2, 1, 2),  FLAMBEAU_UNARY(expm1, 1, 2),
-    FLAMBEAU_UNARY(sinh, 1, 2),  FLAMBEAU_UNARY(cosh, 1, 2),  FLAMBEAU_UNARY(tanh, 1, 2),
-    FLAMBEAU_UNARY(log, 1, 2),   FLAMBEAU_UNARY(log2, 1, 2),  FLAMBEAU_UNARY(log10, 1, 2),
-    FLAMBEAU_UNARY(log1p, 1, 2), FLAMBEAU_UNARY(asinh, 1, 2), FLAMBEAU_UNARY(acosh, 1, 2),
-    FLAMBEAU_UNARY(atanh, 1, 2), FLAMBEAU_UNARY(sin, 1, 2),   FLAMBEAU_UNARY(cos, 1, 2),
-    FLAMBEAU_UNARY(tan, 1, 2),   FLAMBEAU_UNARY(asin, 1, 2),  FLAMBEAU_UNARY(acos, 1, 2),
-    FLAMBEAU_UNARY(atan, 1, 2),  FLAMBEAU_UNARY(erf, 1, 2),   FLAMBEAU_UNARY(erfc, 1, 2),
+    FLAMBEAU_UNARY(exp, 1, 2),
+    FLAMBEAU_UNARY(exp2, 1, 2),
+    FLAMBEAU_UNARY(expm1, 1, 2),
+    FLAMBEAU_UNARY(sinh, 1, 2),
+    FLAMBEAU_UNARY(cosh, 1, 2),
+    FLAMBEAU_UNARY(tanh, 1, 2),
+    FLAMBEAU_UNARY(log, 1, 2),
+    FLAMBEAU_UNARY(log2, 1, 2),
+    FLAMBEAU_UNARY(log10, 1, 2),
+    FLAMBEAU_UNARY(log1p, 1, 2),
+    FLAMBEAU_UNARY(asinh, 1, 2),
+    FLAMBEAU_UNARY(acosh, 1, 2),
+    FLAMBEAU_UNARY(atanh, 1, 2),
+    FLAMBEAU_UNARY(sin, 1, 2),
+    FLAMBEAU_UNARY(cos, 1, 2),
+    FLAMBEAU_UNARY(tan, 1, 2),
+    FLAMBEAU_UNARY(asin, 1, 2),
+    FLAMBEAU_UNARY(acos, 1, 2),
+    FLAMBEAU_UNARY(atan, 1, 2),
+    FLAMBEAU_UNARY(erf, 1, 2),
+    FLAMBEAU_UNARY(erfc, 1, 2),
     {"rsqrt", rsqrt, [](long double x) { return 1 / std::sqrt(x); },
      [](double x) { return 1 / std::sqrt(x); }, 1, 2},
     {"erfinv", erfinv, reference_erfinv<long double>, reference_erfinv<double>, 1, 4},
@@ -153,9 +170,9 @@ template <class T>
 class Evaluator {
  public:
   Evaluator(const Unary& f, int lanes)
-      : code_(emit::compile(elementwise(kScalar, lanes, 1, [&](Builder& b, std::span<Value> x) {
-          return f.build(b, x[0]);
-        }))) {}
+      : code_(emit::compile(elementwise(
+            kScalar, lanes, 1, [&](Builder& b, std::span<Value> x) { return f.build(b, x[0]); }))) {
+  }
   Evaluator(Value (*build)(Builder&, Value, Value), int lanes)
       : code_(emit::compile(elementwise(kScalar, lanes, 2, [&](Builder& b, std::span<Value> x) {
           return build(b, x[0], x[1]);

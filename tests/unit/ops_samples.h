@@ -20,10 +20,12 @@ inline const Operator& find(const std::string& name, const std::string& overload
 }
 
 /// Calls an operator; arguments that are left out come from the schema.
-inline Argument call_named(const std::string& name, const std::string& overload, std::vector<Argument> arguments) {
+inline Argument call_named(const std::string& name, const std::string& overload,
+                           std::vector<Argument> arguments) {
   const Operator& op = find(name, overload);
   const auto& wanted = op.schema().arguments;
-  for (size_t i = arguments.size(); i < wanted.size(); ++i) arguments.push_back(wanted[i].default_value);
+  for (size_t i = arguments.size(); i < wanted.size(); ++i)
+    arguments.push_back(wanted[i].default_value);
   return call(op, std::move(arguments));
 }
 
@@ -48,10 +50,13 @@ inline std::vector<Sample> all() {
     };
   };
   auto binary = [](const char* name, const char* overload) {
-    return [=](const std::vector<Tensor>& x) { return std::get<Tensor>(call_named(name, overload, {x[0], x[1]})); };
+    return [=](const std::vector<Tensor>& x) {
+      return std::get<Tensor>(call_named(name, overload, {x[0], x[1]}));
+    };
   };
   auto layer_norm = [](const std::vector<Tensor>& x) {
-    return std::get<Tensor>(call_named("layer_norm", "", {x[0], Sizes{Size(x[0].size(-1))}, x[1], x[2]}));
+    return std::get<Tensor>(
+        call_named("layer_norm", "", {x[0], Sizes{Size(x[0].size(-1))}, x[1], x[2]}));
   };
   return {
       {"add", binary("add", "Tensor"), {{7, 33}, {33}}},
@@ -75,7 +80,11 @@ inline std::vector<Sample> all() {
       {"matmul", binary("matmul", ""), {{19, 300}, {300, 21}}},
       {"matmul of one row", binary("matmul", ""), {{1, 70}, {70, 50}}},
       {"batched matmul", binary("matmul", ""), {{3, 8, 20}, {3, 20, 9}}},
-      {"linear", [](const std::vector<Tensor>& x) { return std::get<Tensor>(call_named("nn.functional.linear", "", {x[0], x[1], x[2]})); }, {{10, 30}, {17, 30}, {17}}},
+      {"linear",
+       [](const std::vector<Tensor>& x) {
+         return std::get<Tensor>(call_named("nn.functional.linear", "", {x[0], x[1], x[2]}));
+       },
+       {{10, 30}, {17, 30}, {17}}},
   };
 }
 

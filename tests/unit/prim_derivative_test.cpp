@@ -1,5 +1,5 @@
-// Every primitive's vjp against its jvp by transposition, <w, jvp(t)> = <vjp(w), t>, and the jvp against differences,
-// in float64. The factors of every primitive fit its shapes.
+// Every primitive's vjp against its jvp by transposition, <w, jvp(t)> = <vjp(w), t>, and the jvp
+// against differences, in float64. The factors of every primitive fit its shapes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,11 +28,19 @@ struct Sample {
 
 std::vector<Sample> samples_of_primitives() {
   std::vector<Sample> all;
-  auto one = [&](const char* name, Tensor (*f)(const Tensor&), double low = -2, double high = 2, bool smooth = true) {
-    all.push_back({name, [f](const std::vector<Tensor>& x) { return f(x[0]); }, {{7}}, low, high, smooth});
+  auto one = [&](const char* name, Tensor (*f)(const Tensor&), double low = -2, double high = 2,
+                 bool smooth = true) {
+    all.push_back(
+        {name, [f](const std::vector<Tensor>& x) { return f(x[0]); }, {{7}}, low, high, smooth});
   };
-  auto two = [&](const char* name, Tensor (*f)(const Tensor&, const Tensor&), double low = -2, double high = 2, bool smooth = true) {
-    all.push_back({name, [f](const std::vector<Tensor>& x) { return f(x[0], x[1]); }, {{2, 3}, {2, 3}}, low, high, smooth});
+  auto two = [&](const char* name, Tensor (*f)(const Tensor&, const Tensor&), double low = -2,
+                 double high = 2, bool smooth = true) {
+    all.push_back({name,
+                   [f](const std::vector<Tensor>& x) { return f(x[0], x[1]); },
+                   {{2, 3}, {2, 3}},
+                   low,
+                   high,
+                   smooth});
   };
   one("neg", prim::neg);
   one("abs", prim::abs);
@@ -73,27 +81,61 @@ std::vector<Sample> samples_of_primitives() {
   two("atan2", prim::atan2, 0.5, 2);
   two("maximum", prim::maximum);
   two("minimum", prim::minimum);
-  auto add = [&](const char* name, Body body, std::vector<Dims> sizes, bool smooth = true) { all.push_back({name, std::move(body), std::move(sizes), 0.5, 2, smooth}); };
-  add("select", [](const std::vector<Tensor>& x) { return prim::select(prim::gt(x[0], prim::constant_like(x[0], 1.2)), x[0], x[1]); }, {{9}, {9}});
-  add("broadcast", [](const std::vector<Tensor>& x) { return prim::broadcast(x[0], {4, 3, 2}, {-1, 0, 1}); }, {{3, 2}});
-  add("permute", [](const std::vector<Tensor>& x) { return prim::permute(x[0], {2, 0, 1}); }, {{2, 3, 4}});
-  add("reshape", [](const std::vector<Tensor>& x) { return prim::reshape(x[0], {6, 2}); }, {{3, 4}});
-  add("slice", [](const std::vector<Tensor>& x) { return prim::slice(x[0], 1, 1, 2, 2); }, {{2, 5}});
-  add("pad", [](const std::vector<Tensor>& x) { return prim::pad(x[0], 0, 1, 7, 2, prim::constant(3.0, DType::float64)); }, {{3, 2}});
-  add("reverse", [](const std::vector<Tensor>& x) { return prim::reverse(x[0], {0, 1}); }, {{3, 2}});
-  add("concat", [](const std::vector<Tensor>& x) { return prim::concat({x[0], x[1]}, 1); }, {{2, 3}, {2, 1}});
-  auto index = [](int64_t n, int64_t modulus) { return prim::rem(prim::iota({Size(n)}, 0), prim::constant(modulus, DType::int64, {Size(n)})); };
-  add("take", [=](const std::vector<Tensor>& x) { return prim::take(x[0], index(5, 3), 0); }, {{3, 2}});
-  add("put add", [=](const std::vector<Tensor>& x) { return prim::put(x[0], index(5, 3), x[1], 0, prim::Combine::add); }, {{3, 2}, {5, 2}});
-  add("put set", [=](const std::vector<Tensor>& x) { return prim::put(x[0], index(2, 3), x[1], 0, prim::Combine::set); }, {{3, 2}, {2, 2}});
-  for (auto [name, monoid] : {std::pair("sum", prim::Monoid::sum), std::pair("product", prim::Monoid::product), std::pair("maximum", prim::Monoid::maximum),
-                              std::pair("minimum", prim::Monoid::minimum)}) {
-    for (std::vector<int64_t> dims : {std::vector<int64_t>{0}, std::vector<int64_t>{1}, std::vector<int64_t>{0, 1}}) {
-      add(("reduce " + std::string(name)).c_str(), [=, m = monoid](const std::vector<Tensor>& x) { return prim::reduce(x[0], dims, m); }, {{3, 4}});
+  auto add = [&](const char* name, Body body, std::vector<Dims> sizes, bool smooth = true) {
+    all.push_back({name, std::move(body), std::move(sizes), 0.5, 2, smooth});
+  };
+  add("select",
+      [](const std::vector<Tensor>& x) {
+        return prim::select(prim::gt(x[0], prim::constant_like(x[0], 1.2)), x[0], x[1]);
+      },
+      {{9}, {9}});
+  add("broadcast",
+      [](const std::vector<Tensor>& x) { return prim::broadcast(x[0], {4, 3, 2}, {-1, 0, 1}); },
+      {{3, 2}});
+  add("permute", [](const std::vector<Tensor>& x) { return prim::permute(x[0], {2, 0, 1}); },
+      {{2, 3, 4}});
+  add("reshape", [](const std::vector<Tensor>& x) { return prim::reshape(x[0], {6, 2}); },
+      {{3, 4}});
+  add("slice", [](const std::vector<Tensor>& x) { return prim::slice(x[0], 1, 1, 2, 2); },
+      {{2, 5}});
+  add("pad",
+      [](const std::vector<Tensor>& x) {
+        return prim::pad(x[0], 0, 1, 7, 2, prim::constant(3.0, DType::float64));
+      },
+      {{3, 2}});
+  add("reverse", [](const std::vector<Tensor>& x) { return prim::reverse(x[0], {0, 1}); },
+      {{3, 2}});
+  add("concat", [](const std::vector<Tensor>& x) { return prim::concat({x[0], x[1]}, 1); },
+      {{2, 3}, {2, 1}});
+  auto index = [](int64_t n, int64_t modulus) {
+    return prim::rem(prim::iota({Size(n)}, 0), prim::constant(modulus, DType::int64, {Size(n)}));
+  };
+  add("take", [=](const std::vector<Tensor>& x) { return prim::take(x[0], index(5, 3), 0); },
+      {{3, 2}});
+  add("put add",
+      [=](const std::vector<Tensor>& x) {
+        return prim::put(x[0], index(5, 3), x[1], 0, prim::Combine::add);
+      },
+      {{3, 2}, {5, 2}});
+  add("put set",
+      [=](const std::vector<Tensor>& x) {
+        return prim::put(x[0], index(2, 3), x[1], 0, prim::Combine::set);
+      },
+      {{3, 2}, {2, 2}});
+  for (auto [name, monoid] :
+       {std::pair("sum", prim::Monoid::sum), std::pair("product", prim::Monoid::product),
+        std::pair("maximum", prim::Monoid::maximum), std::pair("minimum", prim::Monoid::minimum)}) {
+    for (std::vector<int64_t> dims :
+         {std::vector<int64_t>{0}, std::vector<int64_t>{1}, std::vector<int64_t>{0, 1}}) {
+      add(("reduce " + std::string(name)).c_str(),
+          [=, m = monoid](const std::vector<Tensor>& x) { return prim::reduce(x[0], dims, m); },
+          {{3, 4}});
     }
   }
-  add("scan", [](const std::vector<Tensor>& x) { return prim::scan(x[0], 1, prim::Monoid::sum); }, {{3, 4}});
-  add("dot", [](const std::vector<Tensor>& x) { return prim::dot(x[0], x[1]); }, {{2, 3, 4}, {2, 4, 5}});
+  add("scan", [](const std::vector<Tensor>& x) { return prim::scan(x[0], 1, prim::Monoid::sum); },
+      {{3, 4}});
+  add("dot", [](const std::vector<Tensor>& x) { return prim::dot(x[0], x[1]); },
+      {{2, 3, 4}, {2, 4, 5}});
   return all;
 }
 
@@ -101,7 +143,8 @@ Tensor uniform(const Dims& sizes, double low, double high) {
   Sizes s;
   for (int64_t n : sizes) s.emplace_back(n);
   Tensor u = std::get<Tensor>(samples::call_named("rand", "", {s, DType::float64}));
-  for (int64_t i = 0; i < u.numel(); ++i) u.data_as<double>()[i] = low + (high - low) * u.data_as<double>()[i];
+  for (int64_t i = 0; i < u.numel(); ++i)
+    u.data_as<double>()[i] = low + (high - low) * u.data_as<double>()[i];
   return u;
 }
 
@@ -112,7 +155,9 @@ double inner(const Tensor& a, const Tensor& b) {
 }
 
 /// Results of a body, and of what `more` adds to the trace.
-std::vector<Tensor> run_traced(const std::vector<Tensor>& operands, const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& body) {
+std::vector<Tensor> run_traced(
+    const std::vector<Tensor>& operands,
+    const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& body) {
   graph::Trace trace;
   std::vector<Tensor> inputs;
   std::vector<run::Operand> given;
@@ -121,12 +166,14 @@ std::vector<Tensor> run_traced(const std::vector<Tensor>& operands, const std::f
     given.emplace_back(t);
   }
   for (const Tensor& t : body(inputs)) trace.add_output(t);
-  auto program = std::make_shared<run::Program>("test", graph::simplify(trace.graph()), trace.input_sizes());
+  auto program =
+      std::make_shared<run::Program>("test", graph::simplify(trace.graph()), trace.input_sizes());
   return run::execute_now(program, given, {});
 }
 
 /// The tangent of the body's result, node by node.
-Tensor push_forward(graph::Trace& trace, size_t first_node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& tangents, const Tensor& result) {
+Tensor push_forward(graph::Trace& trace, size_t first_node, const std::vector<Tensor>& inputs,
+                    const std::vector<Tensor>& tangents, const Tensor& result) {
   std::map<graph::ValueId, Tensor> tangent;
   for (size_t i = 0; i < inputs.size(); ++i) tangent[inputs[i].impl()->traced] = tangents[i];
   size_t last = trace.graph().nodes.size();
@@ -161,7 +208,8 @@ TEST(Primitives, DerivativesAgree) {
     size_t n = operands.size();
     // jvp
     std::vector<Tensor> pushed = run_traced(all, [&](const std::vector<Tensor>& x) {
-      std::vector<Tensor> in(x.begin(), x.begin() + static_cast<ptrdiff_t>(n)), t(x.begin() + static_cast<ptrdiff_t>(n), x.end());
+      std::vector<Tensor> in(x.begin(), x.begin() + static_cast<ptrdiff_t>(n)),
+          t(x.begin() + static_cast<ptrdiff_t>(n), x.end());
       size_t first = graph::Trace::current()->graph().nodes.size();
       Tensor y = s.body(in);
       return std::vector<Tensor>{y, push_forward(*graph::Trace::current(), first, in, t, y)};
@@ -171,31 +219,43 @@ TEST(Primitives, DerivativesAgree) {
     auto program = [&] {
       graph::Trace trace;
       std::vector<Tensor> inputs;
-      for (const Tensor& t : operands) inputs.push_back(trace.add_tensor_input(t.dtype(), t.sizes()));
+      for (const Tensor& t : operands)
+        inputs.push_back(trace.add_tensor_input(t.dtype(), t.sizes()));
       trace.add_output(s.body(inputs));
-      return std::make_shared<run::Program>(s.name, graph::simplify(trace.graph()), trace.input_sizes());
+      return std::make_shared<run::Program>(s.name, graph::simplify(trace.graph()),
+                                            trace.input_sizes());
     }();
     auto d = program->derivative(std::vector<bool>(n, true));
     std::vector<run::Operand> given(operands.begin(), operands.end());
     std::vector<Tensor> forward = run::execute_now(d->forward, given, {});
     std::vector<int64_t> sizes = program->evaluate_sizes(given, {}), size_arguments;
-    for (graph::SizeId id : d->sizes) size_arguments.push_back(id < 0 ? 0 : sizes[static_cast<size_t>(id)]);
+    for (graph::SizeId id : d->sizes)
+      size_arguments.push_back(id < 0 ? 0 : sizes[static_cast<size_t>(id)]);
     std::vector<run::Operand> sources;
     for (const auto& source : d->sources) {
       using Kind = run::Derivative::Source::Kind;
       auto at = static_cast<size_t>(source.index);
       switch (source.kind) {
-        case Kind::input: sources.emplace_back(operands[at]); break;
-        case Kind::output: sources.emplace_back(forward[at]); break;
-        case Kind::kept: sources.emplace_back(forward[static_cast<size_t>(d->outputs) + at]); break;
-        case Kind::cotangent: sources.emplace_back(w); break;
+        case Kind::input:
+          sources.emplace_back(operands[at]);
+          break;
+        case Kind::output:
+          sources.emplace_back(forward[at]);
+          break;
+        case Kind::kept:
+          sources.emplace_back(forward[static_cast<size_t>(d->outputs) + at]);
+          break;
+        case Kind::cotangent:
+          sources.emplace_back(w);
+          break;
       }
     }
     std::vector<Tensor> back = run::execute_now(d->backward, sources, size_arguments);
     double left = inner(w, pushed[1]), right = 0;
     size_t next = 0;
     for (size_t i = 0; i < d->wanted.size(); ++i) {
-      if (d->has_cotangent[i]) right += inner(back[next++], tangents[static_cast<size_t>(d->wanted[i])]);
+      if (d->has_cotangent[i])
+        right += inner(back[next++], tangents[static_cast<size_t>(d->wanted[i])]);
     }
     EXPECT_NEAR(left, right, 1e-9 * (1 + std::abs(left))) << s.name;
     if (!s.smooth) continue;
@@ -203,10 +263,13 @@ TEST(Primitives, DerivativesAgree) {
       std::vector<Tensor> x;
       for (size_t i = 0; i < n; ++i) {
         Tensor t = std::get<Tensor>(samples::call_named("clone", "", {operands[i]}));
-        for (int64_t e = 0; e < t.numel(); ++e) t.data_as<double>()[e] += step * tangents[i].data_as<double>()[e];
+        for (int64_t e = 0; e < t.numel(); ++e)
+          t.data_as<double>()[e] += step * tangents[i].data_as<double>()[e];
         x.push_back(t);
       }
-      return inner(w, run_traced(x, [&](const std::vector<Tensor>& v) { return std::vector<Tensor>{s.body(v)}; })[0]);
+      return inner(w, run_traced(x, [&](const std::vector<Tensor>& v) {
+                     return std::vector<Tensor>{s.body(v)};
+                   })[0]);
     };
     double step = 1e-5, difference = (moved(step) - moved(-step)) / (2 * step);
     EXPECT_NEAR(left, difference, 1e-5 * (1 + std::abs(left))) << s.name;
@@ -218,7 +281,8 @@ TEST(Primitives, FactorsNameEveryDimOnce) {
   for (const Sample& s : samples_of_primitives()) {
     graph::Trace trace;
     std::vector<Tensor> inputs;
-    for (const Dims& sizes : s.sizes) inputs.push_back(trace.add_tensor_input(DType::float64, sizes));
+    for (const Dims& sizes : s.sizes)
+      inputs.push_back(trace.add_tensor_input(DType::float64, sizes));
     s.body(inputs);
     const graph::Graph& g = trace.graph();
     for (const graph::Node& n : g.nodes) {
@@ -258,7 +322,8 @@ TEST(Primitives, FactorsNameEveryDimOnce) {
 
 TEST(Primitives, ThereAreAtMost120) {
   EXPECT_LE(graph::all_primitives().size(), 120u);
-  for (const graph::Primitive* p : graph::all_primitives()) EXPECT_EQ(graph::find_primitive(p->name), p);
+  for (const graph::Primitive* p : graph::all_primitives())
+    EXPECT_EQ(graph::find_primitive(p->name), p);
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ TEST(Schema, MalformedIsQuoted) {
        {"f", "f(Tensor self", "f(Tensor self) Tensor", "f(Banana x) -> Tensor", "f(int) -> Tensor",
         "f(int a=x) -> Tensor", "f(int a=None) -> Tensor", "f(Tensor a=1) -> Tensor",
         "() -> Tensor", "f(int a, int a) -> Tensor", "f() -> (Tensor a, Tensor)", "f() -> Tensor x",
-        "f.a|g.b(int a) -> Tensor", "f(str s='a) -> Tensor", "f(Scalar s=1.5x) -> Tensor", "f(bool[2] m) -> Tensor"}) {
+        "f.a|g.b(int a) -> Tensor", "f(str s='a) -> Tensor", "f(Scalar s=1.5x) -> Tensor",
+        "f(bool[2] m) -> Tensor"}) {
     try {
       parse_schema(bad);
       ADD_FAILURE() << bad;

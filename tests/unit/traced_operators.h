@@ -96,8 +96,13 @@ inline Tensor sum(const Tensor& a) {
 /// a[start : start + count] of a vector, as a view.
 inline Tensor part(const Tensor& a, int64_t start, int64_t count) {
   Tensor view = view_tensor(a, {count}, a.strides(), a.offset() + start * a.stride(0));
-  auto program = [a, start, count] {
-    return trace("slice", {a}, {start, count},
+  // As operator calls do: the base would keep a program that keeps the base.
+  Tensor shape(new TensorImpl);
+  shape.impl()->sizes = a.sizes();
+  shape.impl()->strides = a.strides();
+  shape.impl()->dtype = a.dtype();
+  auto program = [shape, start, count] {
+    return trace("slice", {shape}, {start, count},
                  [](const auto& x, const auto& n) { return prim::slice(x[0], 0, n[0], n[1], 1); });
   };
   run::recorder()->record_view(a, view, program, {a}, {start, count});

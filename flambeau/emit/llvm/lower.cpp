@@ -40,16 +40,25 @@ void FunctionLowering::run() {
 
 llvm::Type* FunctionLowering::scalar_of(Scalar scalar) {
   switch (scalar) {
-    case Scalar::i1: return b_.getInt1Ty();
-    case Scalar::i8: return b_.getInt8Ty();
+    case Scalar::i1:
+      return b_.getInt1Ty();
+    case Scalar::i8:
+      return b_.getInt8Ty();
     case Scalar::bf16:
-    case Scalar::i16: return b_.getInt16Ty();
-    case Scalar::i32: return b_.getInt32Ty();
-    case Scalar::i64: return b_.getInt64Ty();
-    case Scalar::f16: return b_.getHalfTy();
-    case Scalar::f32: return b_.getFloatTy();
-    case Scalar::f64: return b_.getDoubleTy();
-    case Scalar::ptr: return b_.getPtrTy();
+    case Scalar::i16:
+      return b_.getInt16Ty();
+    case Scalar::i32:
+      return b_.getInt32Ty();
+    case Scalar::i64:
+      return b_.getInt64Ty();
+    case Scalar::f16:
+      return b_.getHalfTy();
+    case Scalar::f32:
+      return b_.getFloatTy();
+    case Scalar::f64:
+      return b_.getDoubleTy();
+    case Scalar::ptr:
+      return b_.getPtrTy();
   }
   fail(ErrorKind::internal, "internal error: loop IR scalar out of range");
 }
@@ -79,9 +88,12 @@ std::vector<llvm::Value*> FunctionLowering::lower_block(const loop::Block& block
 
 void FunctionLowering::lower(const Instruction& instruction) {
   switch (instruction.opcode) {
-    case Opcode::loop: return lower_loop(instruction);
-    case Opcode::branch: return lower_branch(instruction);
-    case Opcode::store: return lower_store(instruction);
+    case Opcode::loop:
+      return lower_loop(instruction);
+    case Opcode::branch:
+      return lower_branch(instruction);
+    case Opcode::store:
+      return lower_store(instruction);
     case Opcode::prefetch: {
       llvm::Value* address = element(operand(instruction, 0), operand(instruction, 1),
                                      static_cast<int>(instruction.imm));
@@ -90,7 +102,8 @@ void FunctionLowering::lower(const Instruction& instruction) {
                          {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
       return;
     }
-    default: values_[static_cast<size_t>(instruction.results[0])] = lower_value(instruction);
+    default:
+      values_[static_cast<size_t>(instruction.results[0])] = lower_value(instruction);
   }
 }
 
@@ -123,7 +136,8 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
     return b_.CreateIntrinsic(id, {result}, arguments);
   };
   switch (instruction.opcode) {
-    case Opcode::constant: return lower_constant(type, instruction.imm);
+    case Opcode::constant:
+      return lower_constant(type, instruction.imm);
     case Opcode::lanes: {
       std::vector<llvm::Constant*> lanes;
       for (int i = 0; i < type.lanes; ++i) {
@@ -136,32 +150,57 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
                                                    static_cast<uint64_t>(instruction.imm));
       return b_.CreateAlignedLoad(result, address, llvm::Align(8));
     }
-    case Opcode::param: return function_->getArg(static_cast<unsigned>(instruction.imm) + 1);
+    case Opcode::param:
+      return function_->getArg(static_cast<unsigned>(instruction.imm) + 1);
 
-    case Opcode::add: return real ? b_.CreateFAdd(x(0), x(1)) : b_.CreateAdd(x(0), x(1));
-    case Opcode::sub: return real ? b_.CreateFSub(x(0), x(1)) : b_.CreateSub(x(0), x(1));
-    case Opcode::mul: return real ? b_.CreateFMul(x(0), x(1)) : b_.CreateMul(x(0), x(1));
-    case Opcode::fdiv: return b_.CreateFDiv(x(0), x(1));
-    case Opcode::sdiv: return b_.CreateSDiv(x(0), x(1));
-    case Opcode::udiv: return b_.CreateUDiv(x(0), x(1));
-    case Opcode::srem: return b_.CreateSRem(x(0), x(1));
-    case Opcode::urem: return b_.CreateURem(x(0), x(1));
-    case Opcode::frem: return b_.CreateFRem(x(0), x(1));
-    case Opcode::fma: return intrinsic(llvm::Intrinsic::fma, {x(0), x(1), x(2)});
-    case Opcode::neg: return real ? b_.CreateFNeg(x(0)) : b_.CreateNeg(x(0));
-    case Opcode::abs: return intrinsic(llvm::Intrinsic::fabs, {x(0)});
-    case Opcode::sqrt: return intrinsic(llvm::Intrinsic::sqrt, {x(0)});
-    case Opcode::floor: return intrinsic(llvm::Intrinsic::floor, {x(0)});
-    case Opcode::ceil: return intrinsic(llvm::Intrinsic::ceil, {x(0)});
-    case Opcode::trunc: return intrinsic(llvm::Intrinsic::trunc, {x(0)});
-    case Opcode::round_even: return intrinsic(llvm::Intrinsic::roundeven, {x(0)});
-    case Opcode::bit_and: return b_.CreateAnd(x(0), x(1));
-    case Opcode::bit_or: return b_.CreateOr(x(0), x(1));
-    case Opcode::bit_xor: return b_.CreateXor(x(0), x(1));
-    case Opcode::bit_not: return b_.CreateNot(x(0));
-    case Opcode::shl: return b_.CreateShl(x(0), x(1));
-    case Opcode::lshr: return b_.CreateLShr(x(0), x(1));
-    case Opcode::ashr: return b_.CreateAShr(x(0), x(1));
+    case Opcode::add:
+      return real ? b_.CreateFAdd(x(0), x(1)) : b_.CreateAdd(x(0), x(1));
+    case Opcode::sub:
+      return real ? b_.CreateFSub(x(0), x(1)) : b_.CreateSub(x(0), x(1));
+    case Opcode::mul:
+      return real ? b_.CreateFMul(x(0), x(1)) : b_.CreateMul(x(0), x(1));
+    case Opcode::fdiv:
+      return b_.CreateFDiv(x(0), x(1));
+    case Opcode::sdiv:
+      return b_.CreateSDiv(x(0), x(1));
+    case Opcode::udiv:
+      return b_.CreateUDiv(x(0), x(1));
+    case Opcode::srem:
+      return b_.CreateSRem(x(0), x(1));
+    case Opcode::urem:
+      return b_.CreateURem(x(0), x(1));
+    case Opcode::frem:
+      return b_.CreateFRem(x(0), x(1));
+    case Opcode::fma:
+      return intrinsic(llvm::Intrinsic::fma, {x(0), x(1), x(2)});
+    case Opcode::neg:
+      return real ? b_.CreateFNeg(x(0)) : b_.CreateNeg(x(0));
+    case Opcode::abs:
+      return intrinsic(llvm::Intrinsic::fabs, {x(0)});
+    case Opcode::sqrt:
+      return intrinsic(llvm::Intrinsic::sqrt, {x(0)});
+    case Opcode::floor:
+      return intrinsic(llvm::Intrinsic::floor, {x(0)});
+    case Opcode::ceil:
+      return intrinsic(llvm::Intrinsic::ceil, {x(0)});
+    case Opcode::trunc:
+      return intrinsic(llvm::Intrinsic::trunc, {x(0)});
+    case Opcode::round_even:
+      return intrinsic(llvm::Intrinsic::roundeven, {x(0)});
+    case Opcode::bit_and:
+      return b_.CreateAnd(x(0), x(1));
+    case Opcode::bit_or:
+      return b_.CreateOr(x(0), x(1));
+    case Opcode::bit_xor:
+      return b_.CreateXor(x(0), x(1));
+    case Opcode::bit_not:
+      return b_.CreateNot(x(0));
+    case Opcode::shl:
+      return b_.CreateShl(x(0), x(1));
+    case Opcode::lshr:
+      return b_.CreateLShr(x(0), x(1));
+    case Opcode::ashr:
+      return b_.CreateAShr(x(0), x(1));
 
     case Opcode::eq:
     case Opcode::ne:
@@ -170,8 +209,10 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
     case Opcode::gt:
     case Opcode::ge:
     case Opcode::ult:
-    case Opcode::ule: return lower_compare(instruction);
-    case Opcode::select: return b_.CreateSelect(x(0), x(1), x(2));
+    case Opcode::ule:
+      return lower_compare(instruction);
+    case Opcode::select:
+      return b_.CreateSelect(x(0), x(1), x(2));
 
     case Opcode::sext:
     case Opcode::zext:
@@ -182,7 +223,8 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
     case Opcode::fptoui:
     case Opcode::fpext:
     case Opcode::fptrunc:
-    case Opcode::bitcast: return lower_cast(instruction);
+    case Opcode::bitcast:
+      return lower_cast(instruction);
 
     case Opcode::splat:
       return type.lanes == 1 ? x(0) : b_.CreateVectorSplat(static_cast<unsigned>(type.lanes), x(0));
@@ -203,9 +245,12 @@ llvm::Value* FunctionLowering::lower_value(const Instruction& instruction) {
       llvm::Value* shuffled = b_.CreateShuffleVector(as_vector(0), as_vector(1), instruction.mask);
       return type.lanes == 1 ? b_.CreateExtractElement(shuffled, uint64_t{0}) : shuffled;
     }
-    case Opcode::load: return lower_load(instruction);
-    case Opcode::offset: return element(x(0), x(1), static_cast<int>(instruction.imm));
-    case Opcode::stack: return stack_room(instruction.imm);
+    case Opcode::load:
+      return lower_load(instruction);
+    case Opcode::offset:
+      return element(x(0), x(1), static_cast<int>(instruction.imm));
+    case Opcode::stack:
+      return stack_room(instruction.imm);
     default:
       fail(ErrorKind::internal,
            text("internal error: loop IR ", loop::name(instruction.opcode), " is no value"));
@@ -222,14 +267,30 @@ llvm::Value* FunctionLowering::lower_compare(const Instruction& instruction) {
   };
   Predicate chosen;
   switch (instruction.opcode) {
-    case Opcode::eq: chosen = predicate(Predicate::FCMP_OEQ, Predicate::ICMP_EQ); break;
-    case Opcode::ne: chosen = predicate(Predicate::FCMP_UNE, Predicate::ICMP_NE); break;
-    case Opcode::lt: chosen = predicate(Predicate::FCMP_OLT, Predicate::ICMP_SLT); break;
-    case Opcode::le: chosen = predicate(Predicate::FCMP_OLE, Predicate::ICMP_SLE); break;
-    case Opcode::gt: chosen = predicate(Predicate::FCMP_OGT, Predicate::ICMP_SGT); break;
-    case Opcode::ge: chosen = predicate(Predicate::FCMP_OGE, Predicate::ICMP_SGE); break;
-    case Opcode::ult: chosen = Predicate::ICMP_ULT; break;
-    default: chosen = Predicate::ICMP_ULE; break;
+    case Opcode::eq:
+      chosen = predicate(Predicate::FCMP_OEQ, Predicate::ICMP_EQ);
+      break;
+    case Opcode::ne:
+      chosen = predicate(Predicate::FCMP_UNE, Predicate::ICMP_NE);
+      break;
+    case Opcode::lt:
+      chosen = predicate(Predicate::FCMP_OLT, Predicate::ICMP_SLT);
+      break;
+    case Opcode::le:
+      chosen = predicate(Predicate::FCMP_OLE, Predicate::ICMP_SLE);
+      break;
+    case Opcode::gt:
+      chosen = predicate(Predicate::FCMP_OGT, Predicate::ICMP_SGT);
+      break;
+    case Opcode::ge:
+      chosen = predicate(Predicate::FCMP_OGE, Predicate::ICMP_SGE);
+      break;
+    case Opcode::ult:
+      chosen = Predicate::ICMP_ULT;
+      break;
+    default:
+      chosen = Predicate::ICMP_ULE;
+      break;
   }
   return b_.CreateCmp(chosen, a, b);
 }
@@ -260,11 +321,16 @@ llvm::Value* FunctionLowering::lower_cast(const Instruction& instruction) {
   const loop::Type to = instruction.type;
   llvm::Type* result = type_of(to);
   switch (instruction.opcode) {
-    case Opcode::sext: return b_.CreateSExt(x, result);
-    case Opcode::zext: return b_.CreateZExt(x, result);
-    case Opcode::itrunc: return b_.CreateTrunc(x, result);
-    case Opcode::sitofp: return b_.CreateSIToFP(x, result);
-    case Opcode::uitofp: return b_.CreateUIToFP(x, result);
+    case Opcode::sext:
+      return b_.CreateSExt(x, result);
+    case Opcode::zext:
+      return b_.CreateZExt(x, result);
+    case Opcode::itrunc:
+      return b_.CreateTrunc(x, result);
+    case Opcode::sitofp:
+      return b_.CreateSIToFP(x, result);
+    case Opcode::uitofp:
+      return b_.CreateUIToFP(x, result);
     case Opcode::fptosi:
       return b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {result, x->getType()}, {x});
     case Opcode::fptoui:

@@ -45,11 +45,15 @@ class Printer {
   // The C++ type of one lane.
   static std::string element(Type t) {
     switch (t.scalar) {
-      case Scalar::i1: return t.lanes == 1 ? "bool" : "i8";
+      case Scalar::i1:
+        return t.lanes == 1 ? "bool" : "i8";
       case Scalar::f16:
-      case Scalar::bf16: return "u16";
-      case Scalar::ptr: return "char*";
-      default: return std::string(loop::name(t.scalar));
+      case Scalar::bf16:
+        return "u16";
+      case Scalar::ptr:
+        return "char*";
+      default:
+        return std::string(loop::name(t.scalar));
     }
   }
   // Template arguments of the helpers: lane type and number of lanes.
@@ -73,9 +77,12 @@ class Printer {
 
   void print(const Instruction& i) {
     switch (i.opcode) {
-      case Opcode::loop: return print_loop(i);
-      case Opcode::branch: return print_branch(i);
-      case Opcode::store: return print_store(i);
+      case Opcode::loop:
+        return print_loop(i);
+      case Opcode::branch:
+        return print_branch(i);
+      case Opcode::store:
+        return print_store(i);
       case Opcode::prefetch:
         line("__builtin_prefetch(", var(i.operands[0]), " + ", var(i.operands[1]), " * ", i.imm,
              ");");
@@ -124,17 +131,28 @@ class Printer {
       return text("static_cast<", cpp_type(t), ">(", x(0), " ", symbol, " ", x(1), ")");
     };
     switch (i.opcode) {
-      case Opcode::constant: return constant(i);
-      case Opcode::lanes: return text("iota", shape(t), "()");
-      case Opcode::slot: return text("__builtin_bit_cast(", element(t), ", slots[", i.imm, "])");
-      case Opcode::param: return i.imm == 0 ? "begin" : i.imm == 1 ? "end" : "worker";
-      case Opcode::add: return real ? infix("+") : call("add", i);
-      case Opcode::sub: return real ? infix("-") : call("sub", i);
-      case Opcode::mul: return real ? infix("*") : call("mul", i);
-      case Opcode::fdiv: return infix("/");
-      case Opcode::bit_and: return infix("&");
-      case Opcode::bit_or: return infix("|");
-      case Opcode::bit_xor: return infix("^");
+      case Opcode::constant:
+        return constant(i);
+      case Opcode::lanes:
+        return text("iota", shape(t), "()");
+      case Opcode::slot:
+        return text("__builtin_bit_cast(", element(t), ", slots[", i.imm, "])");
+      case Opcode::param:
+        return i.imm == 0 ? "begin" : i.imm == 1 ? "end" : "worker";
+      case Opcode::add:
+        return real ? infix("+") : call("add", i);
+      case Opcode::sub:
+        return real ? infix("-") : call("sub", i);
+      case Opcode::mul:
+        return real ? infix("*") : call("mul", i);
+      case Opcode::fdiv:
+        return infix("/");
+      case Opcode::bit_and:
+        return infix("&");
+      case Opcode::bit_or:
+        return infix("|");
+      case Opcode::bit_xor:
+        return infix("^");
       case Opcode::bit_not:
         return one_bit ? "!" + x(0) : text("static_cast<", cpp_type(t), ">(~", x(0), ")");
       case Opcode::neg:
@@ -152,15 +170,24 @@ class Printer {
       case Opcode::urem:
       case Opcode::shl:
       case Opcode::lshr:
-      case Opcode::ashr: return call(loop::name(i.opcode), i);
-      case Opcode::eq: return compare(i, "==");
-      case Opcode::ne: return compare(i, "!=");
-      case Opcode::lt: return compare(i, "<");
-      case Opcode::le: return compare(i, "<=");
-      case Opcode::gt: return compare(i, ">");
-      case Opcode::ge: return compare(i, ">=");
-      case Opcode::ult: return compare_unsigned(i, "<");
-      case Opcode::ule: return compare_unsigned(i, "<=");
+      case Opcode::ashr:
+        return call(loop::name(i.opcode), i);
+      case Opcode::eq:
+        return compare(i, "==");
+      case Opcode::ne:
+        return compare(i, "!=");
+      case Opcode::lt:
+        return compare(i, "<");
+      case Opcode::le:
+        return compare(i, "<=");
+      case Opcode::gt:
+        return compare(i, ">");
+      case Opcode::ge:
+        return compare(i, ">=");
+      case Opcode::ult:
+        return compare_unsigned(i, "<");
+      case Opcode::ule:
+        return compare_unsigned(i, "<=");
       case Opcode::select:
         return t.lanes == 1 ? text(x(0), " ? ", x(1), " : ", x(2)) : call("select", i);
       case Opcode::sext:
@@ -172,7 +199,8 @@ class Printer {
       case Opcode::fptoui:
       case Opcode::fpext:
       case Opcode::fptrunc:
-      case Opcode::bitcast: return cast(i);
+      case Opcode::bitcast:
+        return cast(i);
       case Opcode::splat:
         return t.lanes == 1 ? x(0) : text("splat", shape(t), "(", lane_form(i.operands[0], t), ")");
       case Opcode::extract: {
@@ -183,9 +211,12 @@ class Printer {
       case Opcode::insert:
         return text("insert", shape(t), "(", x(0), ", ", lane_form(i.operands[1], t), ", ", i.imm,
                     ")");
-      case Opcode::shuffle: return shuffle(i);
-      case Opcode::load: return load(i);
-      case Opcode::offset: return text(x(0), " + ", x(1), " * ", i.imm);
+      case Opcode::shuffle:
+        return shuffle(i);
+      case Opcode::load:
+        return load(i);
+      case Opcode::offset:
+        return text(x(0), " + ", x(1), " * ", i.imm);
       default:
         fail(ErrorKind::internal,
              text("internal error: loop IR ", loop::name(i.opcode), " is no value"));
@@ -256,7 +287,8 @@ class Printer {
       case Opcode::itrunc:
         if (to.scalar != Scalar::i1) return convert("convert", element(to), from, x, false);
         return text("lowest_bit", shape(from), "(", x, ")", to.lanes == 1 ? " != 0" : "");
-      case Opcode::fptosi: return convert("float_to_integer", element(to), from, x, false);
+      case Opcode::fptosi:
+        return convert("float_to_integer", element(to), from, x, false);
       case Opcode::fptoui: {
         const std::string out = convert("float_to_integer", unsigned_type(to), from, x, false);
         return text("(", cpp_type(to), ")", out);
@@ -270,7 +302,8 @@ class Printer {
         if (to.scalar == Scalar::f32) return convert("convert", element(to), from, x, false);
         return text("each<u16, ", lanes, ">([&](int lane) { return narrow_", loop::name(to.scalar),
                     "(get", shape(from), "(", x, ", lane)); })");
-      default: return text("__builtin_bit_cast(", cpp_type(to), ", ", x, ")");
+      default:
+        return text("__builtin_bit_cast(", cpp_type(to), ", ", x, ")");
     }
   }
 

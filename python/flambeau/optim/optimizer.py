@@ -1,4 +1,4 @@
-"""What optimizers share: groups of parameters with their options, and the state of each parameter."""
+"""What optimizers share: groups of parameters with options, and the state of each parameter."""
 
 import collections
 import copy

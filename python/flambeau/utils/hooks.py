@@ -46,7 +46,7 @@ class RemovableHandle:
 
 
 class HookDict(dict):
-    """Hooks by handle id, called in insertion order; a dictionary that can be referred to weakly."""
+    """Hooks by handle id, called in insertion order; can be referred to weakly."""
 
     def add(self, hook, *, prepend=False, marks=()):
         """Stores `hook` under a new handle's id, also as a key of each dictionary in `marks`."""

@@ -121,9 +121,7 @@ class BCELoss(_WeightedLoss):
     """The cross entropy of two classes from probabilities."""
 
     def forward(self, input, target):
-        return F.binary_cross_entropy(
-            input, target, weight=self.weight, reduction=self.reduction
-        )
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):

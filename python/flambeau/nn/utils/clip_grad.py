@@ -30,9 +30,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grad_norm_(
-    parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None
-):
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales gradients so that their total norm is at most `max_norm`; returns the norm before."""
     gradients = _gradients(parameters)
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)

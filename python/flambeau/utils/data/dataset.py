@@ -96,7 +96,7 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Splits a dataset at random into parts of these lengths, or of these fractions that sum to 1."""
+    """Splits a dataset at random into parts of these lengths, or fractions that sum to 1."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 + 1e-9:
         parts = []
         for number, fraction in enumerate(lengths):
