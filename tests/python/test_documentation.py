@@ -27,3 +27,10 @@ def test_links(page):
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose)
     assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def test_the_readme_example(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(compile(example, "README.md", "exec"), {})
+    assert float(capsys.readouterr().out) < 0.01
