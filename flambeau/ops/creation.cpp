@@ -171,6 +171,14 @@ const Op<Tensor(const Number&, FACTORY_TYPES)> scalar_tensor{
     },
     kFunction, BodyKind::direct};
 
+namespace {
+
+const Op<Tensor(const Tensor&, DType)> converted{
+    "_convert(Tensor self, ScalarType dtype) -> Tensor", R"(Another dtype.)",
+    [](const Tensor& x, DType to) { return to_dtype(x, to); }, 0};
+
+}  // namespace
+
 // Ranges.
 
 namespace {
@@ -277,6 +285,46 @@ const Op<Tensor(const Number&, const Number&, Size, FACTORY_TYPES)> linspace{
 
 namespace {
 
+/// The value of a 0-d tensor.
+Number number_of(const Tensor& t) {
+  check(t.dim() == 0, ErrorKind::runtime,
+        "linspace only supports 0-dimensional start and end tensors, but got tensor with ", t.dim(),
+        " dimension(s).");
+  if (is_complex(t.dtype())) {
+    Tensor z = converted(t, DType::complex128);
+    const auto* parts = z.data_as<double>();
+    return Number(Scalar(std::complex<double>(parts[0], parts[1])));
+  }
+  if (is_float(t.dtype())) return Number(*converted(t, DType::float64).data_as<double>());
+  return Number(*converted(t, DType::int64).data_as<int64_t>());
+}
+
+}  // namespace
+
+const Op<Tensor(const Tensor&, const Tensor&, Size, FACTORY_TYPES)> linspace_tensors{
+    "linspace.Tensor_Tensor(Tensor start, Tensor end, SymInt steps, *, " FACTORY ") -> Tensor",
+    R"(linspace with 0-d tensors, which are read.)",
+    [](const Tensor& start, const Tensor& end, Size steps, FACTORY_ARGUMENTS) {
+      return linspace(number_of(start), number_of(end), steps, dtype, std::nullopt, device);
+    },
+    kFunction | kOut, BodyKind::direct};
+const Op<Tensor(const Tensor&, const Number&, Size, FACTORY_TYPES)> linspace_tensor_scalar{
+    "linspace.Tensor_Scalar(Tensor start, Scalar end, SymInt steps, *, " FACTORY ") -> Tensor",
+    R"(linspace with a 0-d tensor, which is read.)",
+    [](const Tensor& start, const Number& end, Size steps, FACTORY_ARGUMENTS) {
+      return linspace(number_of(start), end, steps, dtype, std::nullopt, device);
+    },
+    kFunction | kOut, BodyKind::direct};
+const Op<Tensor(const Number&, const Tensor&, Size, FACTORY_TYPES)> linspace_scalar_tensor{
+    "linspace.Scalar_Tensor(Scalar start, Tensor end, SymInt steps, *, " FACTORY ") -> Tensor",
+    R"(linspace with a 0-d tensor, which is read.)",
+    [](const Number& start, const Tensor& end, Size steps, FACTORY_ARGUMENTS) {
+      return linspace(start, number_of(end), steps, dtype, std::nullopt, device);
+    },
+    kFunction | kOut, BodyKind::direct};
+
+namespace {
+
 const Op<Tensor(Size, Size, DType)> identity{
     "_eye(SymInt n, SymInt m, ScalarType dtype) -> Tensor", R"(Ones on the diagonal.)",
     [](Size n, Size m, DType dtype) {
@@ -334,10 +382,7 @@ Tensor from_values(const std::vector<double>& values, const Dims& sizes, DType d
         "from_values: ", values.size(), " values for sizes ", sizes);
   Tensor staged = empty_tensor(sizes, DType::float64);
   std::copy(values.begin(), values.end(), staged.data_as<double>());
-  static const auto convert = Op<Tensor(const Tensor&, DType)>{
-      "_convert(Tensor self, ScalarType dtype) -> Tensor", R"(Another dtype.)",
-      [](const Tensor& x, DType to) { return to_dtype(x, to); }, 0};
-  return dtype == DType::float64 ? staged : convert(staged, dtype);
+  return dtype == DType::float64 ? staged : converted(staged, dtype);
 }
 
 }  // namespace flambeau::ops

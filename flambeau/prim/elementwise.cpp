@@ -305,6 +305,29 @@ const Primitive kSqrt(elementwise(
     "sqrt", infer<kFloats, 1, false>, LOWER { return l.b.unary(Opcode::sqrt, l.x[0]); },
     RULE { return {div(G, scaled(R, 2))}; }));
 
+namespace {
+
+/// The derivative of digamma: eight steps of its recurrence to where the asymptotic series serves,
+/// and the reflection formula below 1/2 (Abramowitz and Stegun, 6.4).
+Tensor trigamma(const Tensor& x) {
+  Tensor one = constant_like(x, 1), mirrored = lt(x, constant_like(x, 0.5));
+  Tensor y = select(mirrored, sub(one, x), x), total = zeros_like(x);
+  for (int i = 0; i < 8; ++i) {
+    total = add(total, div(one, square(y)));
+    y = add(y, one);
+  }
+  Tensor u = div(one, y), v = square(u);
+  Tensor series = constant_like(x, -1.0 / 30);
+  for (double c : {1.0 / 42, -1.0 / 30, 1.0 / 6}) series = add(mul(series, v), constant_like(x, c));
+  Tensor tail = add(u, add(scaled(v, 0.5), mul(mul(u, v), series)));
+  total = add(total, tail);
+  Tensor sine = sin(scaled(x, 3.14159265358979323846));
+  Tensor reflected = sub(div(constant_like(x, 9.86960440108935861883), square(sine)), total);
+  return select(mirrored, reflected, total);
+}
+
+}  // namespace
+
 // Exponentials, logarithms, trigonometry, error and gamma functions.
 
 const Primitive kExp(elementwise(
@@ -378,7 +401,8 @@ const Primitive kLgamma(elementwise(
     "lgamma", infer<kFloats, 1, false>, LOWER { return math::lgamma(l.b, l.x[0]); },
     RULE { return {mul(G, digamma(X))}; }));
 const Primitive kDigamma(elementwise(
-    "digamma", infer<kFloats, 1, false>, LOWER { return math::digamma(l.b, l.x[0]); }, nullptr));
+    "digamma", infer<kFloats, 1, false>, LOWER { return math::digamma(l.b, l.x[0]); },
+    RULE { return {mul(G, trigamma(X))}; }));
 
 // Bits and comparisons.
 

@@ -72,6 +72,7 @@ std::vector<Sample> samples_of_primitives() {
   one("erfc", prim::erfc);
   one("erfinv", prim::erfinv, -0.8, 0.8);
   one("lgamma", prim::lgamma, 0.5, 4);
+  one("digamma", prim::digamma, -1.8, 4);
   two("add", prim::add);
   two("sub", prim::sub);
   two("mul", prim::mul);
