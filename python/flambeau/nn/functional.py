@@ -1,58 +1,135 @@
 """The operators whose name begins with `nn.functional.`, under their last name.
 
 Operators are not listed here: names are looked up in the extension, so operators that a program
-adds at run time appear as well. What is defined here adds the argument `inplace`.
+adds at run time appear as well. What is defined here has arguments that operators have not:
+`inplace`, and `dim` that may be left out.
 """
 
-import functools
+import warnings
 
 from flambeau import _C
 
+_operators = _C.functional
 # In PyTorch these stand in this namespace too; the operators belong to the package itself.
 _FROM_PACKAGE = ("sigmoid", "tanh")
 
 
-def _with_inplace(name):
-    """The operator with PyTorch's last argument `inplace`: the result is written over the input."""
-    operator = getattr(_C.functional, name)
-
-    @functools.wraps(operator, assigned=("__doc__",), updated=())
-    def function(input, *args, inplace=False, **kwargs):
-        result = operator(input, *args, **kwargs)
-        return input.copy_(result) if inplace else result
-
-    function.__name__ = function.__qualname__ = name
-    return function
+def _overwrite(operator, input):
+    """Writes the result over the input; the derivative reads a copy of what is overwritten."""
+    return input.copy_(operator(input.clone()))
 
 
-relu = _with_inplace("relu")
-relu6 = _with_inplace("relu6")
-elu = _with_inplace("elu")
-celu = _with_inplace("celu")
-selu = _with_inplace("selu")
-silu = _with_inplace("silu")
-mish = _with_inplace("mish")
-leaky_relu = _with_inplace("leaky_relu")
-hardtanh = _with_inplace("hardtanh")
-hardsigmoid = _with_inplace("hardsigmoid")
-hardswish = _with_inplace("hardswish")
-threshold = _with_inplace("threshold")
+def relu(input, inplace=False):
+    """See the operator relu."""
+    return _operators.relu_(input) if inplace else _operators.relu(input)
+
+
+def relu6(input, inplace=False):
+    """See the operator relu6."""
+    return _operators.hardtanh_(input, 0.0, 6.0) if inplace else _operators.relu6(input)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """See the operator elu."""
+    return _operators.elu_(input, alpha) if inplace else _operators.elu(input, alpha)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """See the operator celu."""
+    return _operators.celu_(input, alpha) if inplace else _operators.celu(input, alpha)
+
+
+def selu(input, inplace=False):
+    """See the operator selu."""
+    return _operators.selu_(input) if inplace else _operators.selu(input)
+
+
+def silu(input, inplace=False):
+    """See the operator silu."""
+    return _overwrite(_operators.silu, input) if inplace else _operators.silu(input)
+
+
+def mish(input, inplace=False):
+    """See the operator mish."""
+    return _overwrite(_operators.mish, input) if inplace else _operators.mish(input)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """See the operator leaky_relu."""
+    function = _operators.leaky_relu_ if inplace else _operators.leaky_relu
+    return function(input, negative_slope)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """See the operator hardtanh."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    function = _operators.hardtanh_ if inplace else _operators.hardtanh
+    return function(input, min_val, max_val)
+
+
+def hardsigmoid(input, inplace=False):
+    """See the operator hardsigmoid."""
+    return _overwrite(_operators.hardsigmoid, input) if inplace else _operators.hardsigmoid(input)
+
+
+def hardswish(input, inplace=False):
+    """See the operator hardswish."""
+    return _overwrite(_operators.hardswish, input) if inplace else _operators.hardswish(input)
+
+
+def threshold(input, threshold, value, inplace=False):
+    """See the operator threshold."""
+    function = _operators.threshold_ if inplace else _operators.threshold
+    return function(input, threshold, value)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
     """See the operator dropout."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     result = _C.dropout(input, p, training)
     return input.copy_(result) if inplace else result
 
 
+def _chosen_dim(name, input, stacklevel):
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """See the operator softmax."""
+    if dim is None:
+        dim = _chosen_dim("softmax", input, _stacklevel)
+    return _operators.softmax(input, dim, dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """See the operator log_softmax."""
+    if dim is None:
+        dim = _chosen_dim("log_softmax", input, _stacklevel)
+    return _operators.log_softmax(input, dim, dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """See the operator softmin."""
+    if dim is None:
+        dim = _chosen_dim("softmin", input, _stacklevel)
+    return _operators.softmin(input, dim, dtype)
+
+
 def _names():
-    return sorted({name for name in dir(_C.functional) if name[0] != "_"} | set(_FROM_PACKAGE))
+    return sorted({name for name in dir(_operators) if name[0] != "_"} | set(_FROM_PACKAGE))
 
 
 def __getattr__(name):
     if name == "__all__":
         return _names()
-    value = getattr(_C.functional, name, None)
+    value = getattr(_operators, name, None)
     if value is None and name in _FROM_PACKAGE:
         value = getattr(_C, name, None)
     if value is None or name.startswith("__"):

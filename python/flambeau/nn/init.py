@@ -122,3 +122,56 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     return normal_(tensor, 0.0, std, generator)
+
+
+def dirac_(tensor, groups=1):
+    """A convolution's weight [out, in, *kernel] that keeps its input's channels."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    outputs = tensor.shape[0] // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    with flambeau.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(outputs, tensor.shape[1])):
+                tensor[(group * outputs + channel, channel, *middle)] = 1
+    return tensor
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """Orthonormal rows, or columns where there are fewer, times `gain`; dims after the first count
+    as one. Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep
+    linear neural networks", 2014."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    shape = (min(rows, columns), max(rows, columns))
+    with flambeau.no_grad():
+        basis = flambeau.empty(shape, dtype=flambeau.float64).normal_(generator=generator)
+        for number in range(shape[0]):
+            vector, before = basis[number], basis[:number]
+            for _ in range(2):  # the second pass takes out what rounding left
+                vector = vector - (before @ vector) @ before
+            basis[number] = vector / (vector * vector).sum().sqrt()
+        basis = basis if rows <= columns else basis.t()
+        return tensor.copy_((gain * basis).reshape(tensor.shape))
+
+
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """Normal, with a part `sparsity` of each column zero. Source: Martens, "Deep learning via
+    Hessian-free optimization", 2010."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with flambeau.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = flambeau.randperm(rows, generator=generator)[:zeros]
+            tensor[chosen, column] = 0
+    return tensor

@@ -1,7 +1,7 @@
 """Adam, and Adam with decoupled weight decay."""
 
 import flambeau
-from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.optimizer import Optimizer, check_options
 
 
 class Adam(Optimizer):
@@ -36,6 +36,7 @@ class Adam(Optimizer):
                 raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
         if weight_decay < 0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_options(type(self).__name__, foreach, differentiable, fused)
         defaults = {
             "lr": lr,
             "betas": tuple(betas),
@@ -43,6 +44,10 @@ class Adam(Optimizer):
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
             "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
         super().__init__(params, defaults)
@@ -57,6 +62,7 @@ class Adam(Optimizer):
                 state["max_exp_avg_sq"] = flambeau.zeros_like(p)
         return state
 
+    @flambeau.no_grad()
     def step(self, closure=None):
         """One step; returns the closure's loss."""
         loss = self._loss_of(closure)
@@ -102,8 +108,8 @@ class AdamW(Adam):
         weight_decay=1e-2,
         amsgrad=False,
         *,
-        foreach=None,
         maximize=False,
+        foreach=None,
         capturable=False,
         differentiable=False,
         fused=None,
@@ -115,6 +121,10 @@ class AdamW(Adam):
             eps,
             weight_decay,
             amsgrad,
+            foreach=foreach,
             maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
             decoupled_weight_decay=True,
         )

@@ -1,7 +1,7 @@
 """Stochastic gradient descent."""
 
 import flambeau
-from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.optimizer import Optimizer, check_options
 
 
 class SGD(Optimizer):
@@ -34,6 +34,7 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_options("SGD", foreach, differentiable, fused)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -41,9 +42,13 @@ class SGD(Optimizer):
             "weight_decay": weight_decay,
             "nesterov": nesterov,
             "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
         }
         super().__init__(params, defaults)
 
+    @flambeau.no_grad()
     def step(self, closure=None):
         """One step; returns the closure's loss."""
         loss = self._loss_of(closure)

@@ -1,10 +1,12 @@
 """The modules."""
 
 from .activation import (
+    CELU,
     ELU,
     GELU,
     GLU,
     SELU,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
@@ -18,13 +20,16 @@ from .activation import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
     Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
     Tanhshrink,
+    Threshold,
 )
-from .container import ModuleDict, ModuleList, ParameterList, Sequential
+from .container import ModuleDict, ModuleList, Sequential
 from .linear import Flatten, Identity, Linear, Unflatten
 from .loss import (
     BCELoss,
@@ -38,11 +43,13 @@ from .loss import (
     SmoothL1Loss,
 )
 from .module import Module
+from .parameter_container import ParameterDict, ParameterList
 from .regularization import Dropout, Embedding, LayerNorm, RMSNorm
 
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CELU",
     "CrossEntropyLoss",
     "Dropout",
     "ELU",
@@ -50,6 +57,7 @@ __all__ = [
     "Flatten",
     "GELU",
     "GLU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -69,6 +77,7 @@ __all__ = [
     "ModuleList",
     "NLLLoss",
     "PReLU",
+    "ParameterDict",
     "ParameterList",
     "RMSNorm",
     "ReLU",
@@ -79,10 +88,13 @@ __all__ = [
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
     "Tanhshrink",
+    "Threshold",
     "Unflatten",
 ]

@@ -2,65 +2,119 @@
 
 import flambeau
 from flambeau.nn import functional as F
+from flambeau.nn.init import constant_
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 
 
 class _Function(Module):
-    """Calls `function` with the attributes `settings`, which are also what `repr` shows."""
+    """Calls `function` with the attributes `settings`, which are also what `repr` shows.
+
+    A class that has `inplace` adds it to both: the result is written over the input where it is
+    true.
+    """
 
     function = None
     settings = ()
 
+    def _set(self, **values):
+        for name, value in values.items():
+            setattr(self, name, value)
+
     def forward(self, input):
-        return type(self).function(input, *(getattr(self, name) for name in self.settings))
+        values = [getattr(self, name) for name in self.settings]
+        if "inplace" in self.__dict__:
+            values.append(self.inplace)
+        return type(self).function(input, *values)
 
     def extra_repr(self):
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self.settings)
-
-
-def _plain(name, function, doc):
-    """A module without settings; `inplace` is accepted where PyTorch has it, results are new."""
-
-    def __init__(self):
-        Module.__init__(self)
-
-    members = {"function": staticmethod(function), "__init__": __init__, "__doc__": doc}
-    return type(name, (_Function,), {**members, "__module__": __name__})
+        shown = [f"{name}={getattr(self, name)}" for name in self.settings]
+        if self.__dict__.get("inplace"):
+            shown.append("inplace=True")
+        return ", ".join(shown)
 
 
 class _Inplace(_Function):
-    """A module that writes over its input where `inplace` is true."""
+    """A function whose only setting is `inplace`."""
 
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
 
     def forward(self, input):
-        return type(self).function(input, inplace=self.inplace)
+        return type(self).function(input, self.inplace)
+
+
+class Tanh(_Function):
+    """tanh(x)."""
+
+    function = staticmethod(flambeau.tanh)
+
+
+class Sigmoid(_Function):
+    """1 / (1 + exp(-x))."""
+
+    function = staticmethod(flambeau.sigmoid)
+
+
+class LogSigmoid(_Function):
+    """log(1 / (1 + exp(-x)))."""
+
+    function = staticmethod(F.logsigmoid)
+
+
+class Softsign(_Function):
+    """x / (1 + |x|)."""
+
+    function = staticmethod(F.softsign)
+
+
+class Tanhshrink(_Function):
+    """x - tanh(x)."""
+
+    function = staticmethod(F.tanhshrink)
+
+
+class ReLU(_Inplace):
+    """max(x, 0)."""
+
+    function = staticmethod(F.relu)
+
+
+class SELU(_Inplace):
+    """The scaled exponential linear unit."""
+
+    function = staticmethod(F.selu)
+
+
+class SiLU(_Inplace):
+    """x / (1 + exp(-x))."""
+
+    function = staticmethod(F.silu)
+
+
+class Mish(_Inplace):
+    """x * tanh(log(1 + exp(x)))."""
+
+    function = staticmethod(F.mish)
+
+
+class Hardsigmoid(_Inplace):
+    """min(max(x + 3, 0), 6) / 6."""
+
+    function = staticmethod(F.hardsigmoid)
 
     def extra_repr(self):
-        return "inplace=True" if self.inplace else ""
+        return ""
 
 
-def _inplace(name, doc):
-    function = getattr(F, name.lower())
-    members = {"function": staticmethod(function), "__doc__": doc, "__module__": __name__}
-    return type(name, (_Inplace,), members)
+class Hardswish(_Inplace):
+    """x * min(max(x + 3, 0), 6) / 6."""
 
+    function = staticmethod(F.hardswish)
 
-Tanh = _plain("Tanh", flambeau.tanh, "tanh(x).")
-Sigmoid = _plain("Sigmoid", flambeau.sigmoid, "1 / (1 + exp(-x)).")
-LogSigmoid = _plain("LogSigmoid", F.logsigmoid, "log(1 / (1 + exp(-x))).")
-Softsign = _plain("Softsign", F.softsign, "x / (1 + |x|).")
-Tanhshrink = _plain("Tanhshrink", F.tanhshrink, "x - tanh(x).")
-ReLU = _inplace("ReLU", "max(x, 0).")
-ReLU6 = _inplace("ReLU6", "min(max(x, 0), 6).")
-SELU = _inplace("SELU", "The scaled exponential linear unit.")
-SiLU = _inplace("SiLU", "x / (1 + exp(-x)).")
-Mish = _inplace("Mish", "x * tanh(log(1 + exp(x))).")
-Hardsigmoid = _inplace("Hardsigmoid", "min(max(x + 3, 0), 6) / 6.")
-Hardswish = _inplace("Hardswish", "x * min(max(x + 3, 0), 6) / 6.")
+    def extra_repr(self):
+        return ""
 
 
 class GELU(Module):
@@ -85,28 +139,65 @@ class LeakyReLU(_Function):
 
     def __init__(self, negative_slope=0.01, inplace=False):
         super().__init__()
-        self.negative_slope = negative_slope
-        self.inplace = inplace
-
-    def forward(self, input):
-        return F.leaky_relu(input, self.negative_slope, inplace=self.inplace)
-
-    def extra_repr(self):
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+        self._set(negative_slope=negative_slope, inplace=inplace)
 
 
 class ELU(_Function):
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
+    function = staticmethod(F.elu)
     settings = ("alpha",)
 
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
+        self._set(alpha=alpha, inplace=inplace)
 
-    def forward(self, input):
-        return F.elu(input, self.alpha, inplace=self.inplace)
+
+class CELU(_Function):
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+
+    function = staticmethod(F.celu)
+    settings = ("alpha",)
+
+    def __init__(self, alpha=1.0, inplace=False):
+        super().__init__()
+        self._set(alpha=alpha, inplace=inplace)
+
+
+class Hardtanh(_Function):
+    """x limited to [min_val, max_val]."""
+
+    function = staticmethod(F.hardtanh)
+    settings = ("min_val", "max_val")
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+        super().__init__()
+        self._set(min_val=min_val, max_val=max_val, inplace=inplace)
+        if max_val <= min_val:
+            raise AssertionError(
+                f"max_val must be larger than min_val, got {max_val} and {min_val}"
+            )
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace=False):
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self):
+        return "inplace=True" if self.inplace else ""
+
+
+class Threshold(_Function):
+    """x where it is above the threshold, else the value."""
+
+    function = staticmethod(F.threshold)
+    settings = ("threshold", "value")
+
+    def __init__(self, threshold, value, inplace=False):
+        super().__init__()
+        self._set(threshold=threshold, value=value, inplace=inplace)
 
 
 class Softplus(_Function):
@@ -117,23 +208,27 @@ class Softplus(_Function):
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
-        self.beta = beta
-        self.threshold = threshold
+        self._set(beta=beta, threshold=threshold)
 
 
-class Hardtanh(_Function):
-    """x limited to [min_val, max_val]."""
+class Hardshrink(_Function):
+    """x where |x| > lambd, else 0."""
 
-    settings = ("min_val", "max_val")
+    function = staticmethod(F.hardshrink)
+    settings = ("lambd",)
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+    def __init__(self, lambd=0.5):
         super().__init__()
-        self.min_val = min_val
-        self.max_val = max_val
-        self.inplace = inplace
+        self.lambd = lambd
 
-    def forward(self, input):
-        return F.hardtanh(input, self.min_val, self.max_val, inplace=self.inplace)
+    def extra_repr(self):
+        return str(self.lambd)
+
+
+class Softshrink(Hardshrink):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    function = staticmethod(F.softshrink)
 
 
 class Softmax(_Function):
@@ -159,6 +254,16 @@ class Softmin(Softmax):
     function = staticmethod(F.softmin)
 
 
+class Softmax2d(Module):
+    """Softmax over the channels of each place: input [batch, channels, height, width], or without
+    the batch."""
+
+    def forward(self, input):
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+        return F.softmax(input, -3)
+
+
 class PReLU(Module):
     """x where it is positive, else weight * x; one weight, or one a channel."""
 
@@ -166,7 +271,12 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(flambeau.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(flambeau.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """All weights `init`."""
+        constant_(self.weight, self.init)
 
     def forward(self, input):
         return F.prelu(input, self.weight)

@@ -1,67 +1,86 @@
-"""Modules that hold others: in order, in a list, by name."""
+"""Modules that hold other modules: in order, in a list, by name."""
 
+import collections.abc
+import itertools
 import operator
 
-from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
+from flambeau.nn.modules.module import Module, indented
+from flambeau.utils.naming import type_name
 
 
-class _Numbered(Module):
-    """Children, or parameters, under the names 0, 1, 2, ..."""
+def check_iterable(values, what):
+    """Refuses what a container cannot take its entries from; `what` names method and content."""
+    if not isinstance(values, collections.abc.Iterable):
+        raise TypeError(f"{what}, but got {type(values).__name__}")
 
-    def _entries(self):
-        return self._modules
+
+def pairs_of(values, kind):
+    """Yields the (key, value) pairs of a mapping or of an iterable of pairs."""
+    what = f"{kind}.update should be called with an iterable of key/value pairs"
+    check_iterable(values, what)
+    if hasattr(values, "items"):
+        yield from values.items()
+        return
+    for number, pair in enumerate(values):
+        if not isinstance(pair, collections.abc.Iterable):
+            raise TypeError(
+                f"{kind} update sequence element #{number} should be Iterable; is "
+                f"{type(pair).__name__}"
+            )
+        pair = tuple(pair)
+        if len(pair) != 2:
+            raise ValueError(
+                f"{kind} update sequence element #{number} has length {len(pair)}; 2 is required"
+            )
+        yield pair
+
+
+class _Ordered(Module):
+    """Children by position; their names are 0, 1, 2, ... unless they were given others."""
 
     def _name(self, index):
-        count = len(self)
-        index = operator.index(index)
+        index, count = operator.index(index), len(self._modules)
         if not -count <= index < count:
             raise IndexError(f"index {index} is out of range")
-        return str(index % count)
+        return next(itertools.islice(self._modules, index % count, None))
+
+    def _renumber(self, modules):
+        self._modules.clear()
+        self._modules.update((str(number), module) for number, module in enumerate(modules))
 
     def __len__(self):
-        return len(self._entries())
+        return len(self._modules)
 
     def __iter__(self):
-        return iter(list(self._entries().values()))
+        return iter(self._modules.values())
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return type(self)(*self._arguments(list(self)[index]))
-        return self._entries()[self._name(index)]
-
-    def __setitem__(self, index, value):
-        setattr(self, self._name(index), value)
+    def __setitem__(self, index, module):
+        setattr(self, self._name(index), module)
 
     def __delitem__(self, index):
-        kept = list(self)
-        del kept[index]
-        self._replace(kept)
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
+        for name in names:
+            del self._modules[name]
+        self._renumber(list(self._modules.values()))
 
-    def _replace(self, values):
-        self._entries().clear()
-        for number, value in enumerate(values):
-            setattr(self, str(number), value)
-
-    def append(self, value):
-        """Adds one at the end; returns self."""
-        setattr(self, str(len(self)), value)
+    def append(self, module):
+        """Adds a module at the end; returns self."""
+        self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, values):
-        """Adds several at the end; returns self."""
-        for value in values:
-            self.append(value)
-        return self
+    def _insert(self, index, module):
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._renumber(modules)
 
-    def insert(self, index, value):
-        """Adds one before position `index`."""
-        changed = list(self)
-        changed.insert(index, value)
-        self._replace(changed)
+    def pop(self, key):
+        """Removes a module, or those of a slice, and returns it."""
+        module = self[key]
+        del self[key]
+        return module
 
 
-class Sequential(_Numbered):
+class Sequential(_Ordered):
     """Modules called one after the other, each with the result of the one before.
 
     Arguments are modules, or one dictionary of modules by name.
@@ -76,20 +95,60 @@ class Sequential(_Numbered):
             for number, module in enumerate(args):
                 self.add_module(str(number), module)
 
-    @staticmethod
-    def _arguments(modules):
-        return modules
-
-    def _name(self, index):
-        return list(self._modules)[operator.index(index)]
-
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(dict(list(self._modules.items())[index]))
-        count = len(self)
-        if not -count <= operator.index(index) < count:
-            raise IndexError(f"index {index} is out of range")
         return self._modules[self._name(index)]
+
+    def insert(self, index, module):
+        """Adds a module before position `index`; returns self."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}; got {type_name(module)}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        self._insert(index, module)
+        return self
+
+    def extend(self, sequential):
+        """Adds several modules at the end; returns self."""
+        for module in list(sequential):
+            self.append(module)
+        return self
+
+    @staticmethod
+    def _check_other(other):
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                "add operator supports only objects of Sequential class, but "
+                f"{type(other)} is given."
+            )
+
+    def __add__(self, other):
+        self._check_other(other)
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other):
+        self._check_other(other)
+        return self.extend(other)
+
+    @staticmethod
+    def _check_times(times):
+        if not isinstance(times, int):
+            raise TypeError(
+                f"unsupported operand type(s) for *: {Sequential} and {type(times)}",
+            )
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {Sequential}")
+
+    def __mul__(self, other):
+        self._check_times(other)
+        return Sequential(*(list(self) * other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other):
+        self._check_times(other)
+        return self.extend(list(self) * (other - 1))
 
     def forward(self, input):
         for module in self._modules.values():
@@ -97,44 +156,48 @@ class Sequential(_Numbered):
         return input
 
 
-class ModuleList(_Numbered):
+class ModuleList(_Ordered):
     """A list of modules, registered."""
 
     def __init__(self, modules=None):
         super().__init__()
-        self.extend(() if modules is None else modules)
+        if modules is not None:
+            self.extend(modules)
 
-    @staticmethod
-    def _arguments(modules):
-        return [modules]
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return self._modules[self._name(index)]
 
-    def append(self, module):
-        """Adds a module at the end; returns self."""
-        self.add_module(str(len(self)), module)
+    def insert(self, index, module):
+        """Adds a module before position `index`."""
+        self._insert(index, module)
+
+    def extend(self, modules):
+        """Adds several modules at the end; returns self."""
+        check_iterable(modules, "ModuleList.extend should be called with an iterable")
+        for module in list(modules):
+            self.append(module)
         return self
 
     def __iadd__(self, modules):
         return self.extend(modules)
 
+    def __add__(self, other):
+        return ModuleList([*self, *other])
 
-class ParameterList(_Numbered):
-    """A list of parameters, registered; tensors become parameters."""
-
-    def __init__(self, values=None):
-        super().__init__()
-        self.extend(() if values is None else values)
-
-    def _entries(self):
-        return self._parameters
-
-    @staticmethod
-    def _arguments(values):
-        return [values]
-
-    def __setattr__(self, name, value):
-        if name.isdigit() and not isinstance(value, Parameter):
-            value = Parameter(value)
-        super().__setattr__(name, value)
+    def __repr__(self):
+        """Modules of one text that follow each other share a line."""
+        lines, number = [], 0
+        for text, equal in itertools.groupby(map(repr, self)):
+            count = len(list(equal))
+            if count == 1:
+                line = f"({number}): {text}"
+            else:
+                line = f"({number}-{number + count - 1}): {count} x {text}"
+            lines.append(f"  {indented(line)}\n")
+            number += count
+        return f"{self._get_name()}(" + ("\n" if lines else "") + "".join(lines) + ")"
 
 
 class ModuleDict(Module):
@@ -169,9 +232,7 @@ class ModuleDict(Module):
 
     def pop(self, key):
         """Removes a module and returns it."""
-        module = self[key]
-        del self[key]
-        return module
+        return self._modules.pop(key)
 
     def keys(self):
         """The names."""
@@ -187,6 +248,5 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Adds the modules of a dictionary or of pairs."""
-        pairs = modules.items() if hasattr(modules, "items") else modules
-        for key, module in pairs:
+        for key, module in pairs_of(modules, "ModuleDict"):
             self[key] = module

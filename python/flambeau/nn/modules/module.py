@@ -25,7 +25,7 @@ _HOOKS = (
 )
 
 
-def _indented(text):
+def indented(text):
     first, *rest = text.split("\n")
     return "\n".join([first, *("  " + line for line in rest)])
 
@@ -199,9 +199,9 @@ class Module(ModuleCall, ModuleState):
                 below = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, below, remove_duplicate)
 
-    def modules(self):
-        """Yields this module and all below it, each once."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate=True):
+        """Yields this module and all below it, each once unless `remove_duplicate` is false."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self):
         """Yields (name, module) of the modules directly below, each once."""
@@ -256,6 +256,20 @@ class Module(ModuleCall, ModuleState):
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Puts a module in the place of a dotted name; with `strict` there must be one already."""
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if not isinstance(getattr(parent, name, module), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def _get_member(self, target, kind, what):
         path, _, name = target.rpartition(".")
@@ -345,7 +359,11 @@ class Module(ModuleCall, ModuleState):
 
     def cpu(self):
         """Moves to the CPU."""
-        return self._apply(lambda tensor: tensor.cpu())
+        return self._apply(lambda tensor: tensor.to("cpu"))
+
+    def to_empty(self, *, device, recurse=True):
+        """Moves to a device without values."""
+        return self._apply(lambda t: flambeau.empty_like(t, device=device), recurse=recurse)
 
     def _to_float(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
@@ -391,7 +409,7 @@ class Module(ModuleCall, ModuleState):
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indented(repr(m))}" for name, m in self._modules.items()]
+        children = [f"({name}): {indented(repr(m))}" for name, m in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({extra})"
         if not lines and not children:

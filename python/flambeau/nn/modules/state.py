@@ -13,8 +13,8 @@ from flambeau.nn.parameter import Parameter
 _EXTRA_STATE_SUFFIX = "_extra_state"
 
 
-class IncompatibleKeys(
-    collections.namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+class _IncompatibleKeys(
+    collections.namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 ):
     """What `load_state_dict` returns."""
 
@@ -236,7 +236,7 @@ class ModuleState:
                 if child is not None:
                     below = f"{prefix}{name}."
                     load(child, {k: v for k, v in entries.items() if k.startswith(below)}, below)
-            keys = IncompatibleKeys(missing_keys, unexpected_keys)
+            keys = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise AssertionError(
@@ -258,4 +258,4 @@ class ModuleState:
             raise RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
             )
-        return IncompatibleKeys(missing_keys, unexpected_keys)
+        return _IncompatibleKeys(missing_keys, unexpected_keys)

@@ -1,6 +1,7 @@
 """Parameters as one vector."""
 
 import flambeau
+from flambeau.utils.naming import type_name
 
 
 def parameters_to_vector(parameters):
@@ -10,6 +11,8 @@ def parameters_to_vector(parameters):
 
 def vector_to_parameters(vec, parameters):
     """Gives parameters the elements of a vector."""
+    if not isinstance(vec, flambeau.Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {type_name(vec)}")
     start = 0
     for p in parameters:
         count = p.numel()

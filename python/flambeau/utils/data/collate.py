@@ -37,9 +37,34 @@ def default_collate(batch):
     )
 
 
+def _check_numbers(value):
+    if not hasattr(value, "dtype") or value.dtype.kind in "SUO":
+        kind = getattr(value, "dtype", None) or type_name(value)
+        raise TypeError(
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+            f"found {kind}"
+        )
+
+
 def _collate_numpy(batch, first):
-    if not hasattr(first, "dtype") or first.dtype.kind in "SUO":
-        raise TypeError(f"default_collate: arrays of {type_name(first)} cannot be made a tensor")
+    _check_numbers(first)
     if first.shape == ():
         return flambeau.as_tensor(batch)
     return flambeau.stack([flambeau.as_tensor(array) for array in batch], 0)
+
+
+def default_convert(data):
+    """Makes tensors of NumPy's arrays and numbers, also inside of sequences and dictionaries; other
+    values stay."""
+    if isinstance(data, Tensor | str | bytes):
+        return data
+    if type(data).__module__ == "numpy":
+        numbers = hasattr(data, "dtype") and data.dtype.kind not in "SUO"
+        return flambeau.as_tensor(data) if numbers else data
+    if isinstance(data, collections.abc.Mapping):
+        return {key: default_convert(value) for key, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(default_convert, data))
+    if isinstance(data, collections.abc.Sequence):
+        return [default_convert(value) for value in data]
+    return data

@@ -3,13 +3,17 @@
 import itertools
 
 import flambeau
-from flambeau.utils.data.collate import default_collate
+from flambeau.utils.data.collate import default_collate, default_convert
 from flambeau.utils.data.dataset import IterableDataset, TensorDataset
 from flambeau.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
+# What a loader was made with and its samplers do not look at again.
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
-def _identity(sample):
-    return sample
+
+def get_worker_info():
+    """What a worker process knows about itself: None, since samples are made by the caller."""
+    return None
 
 
 class DataLoader:
@@ -52,19 +56,28 @@ class DataLoader:
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
+        if prefetch_factor is not None:
+            raise ValueError("prefetch_factor option needs num_workers > 0; got num_workers=0")
+        if persistent_workers:
+            raise ValueError("persistent_workers option needs num_workers > 0")
         self.dataset = dataset
         self.num_workers = num_workers
         self.pin_memory = pin_memory
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        self.prefetch_factor = prefetch_factor
+        self.persistent_workers = persistent_workers
         self.generator = generator
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
-            if shuffle or sampler is not None or batch_sampler is not None:
-                raise ValueError(
-                    "DataLoader with IterableDataset: expected unspecified shuffle, sampler and "
-                    "batch_sampler options"
-                )
+            given = {"sampler": sampler, "batch_sampler": batch_sampler}
+            given["shuffle"] = shuffle or None
+            for name, value in given.items():
+                if value is not None:
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but "
+                        f"got {name}={value}"
+                    )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -91,7 +104,15 @@ class DataLoader:
         self.sampler = sampler
         self.batch_sampler = batch_sampler
         grouped = batch_size is not None or batch_sampler is not None
-        self.collate_fn = collate_fn or (default_collate if grouped else _identity)
+        self.collate_fn = collate_fn or (default_collate if grouped else default_convert)
+        self._ready = True
+
+    def __setattr__(self, name, value):
+        if name in _FIXED and "_ready" in self.__dict__:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
 
     def __iter__(self):
         if self._iterable:

@@ -26,6 +26,9 @@ class IterableDataset(Dataset):
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
 
 class TensorDataset(Dataset):
     """Sample i is the tuple of the tensors' elements i along dim 0."""
@@ -45,6 +48,46 @@ class TensorDataset(Dataset):
 
     def __len__(self):
         return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset):
+    """Sample i is the tuple of the datasets' samples i; a dictionary where they have names."""
+
+    def __init__(self, *args, **kwargs):
+        if args and kwargs or not args and not kwargs:
+            raise ValueError("StackDataset: expected datasets, either all by name or none")
+        self.datasets = args or kwargs
+        if len({len(dataset) for dataset in args or kwargs.values()}) > 1:
+            raise ValueError("Size mismatch between datasets")
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self):
+        datasets = self.datasets
+        return len(next(iter(datasets.values() if isinstance(datasets, dict) else datasets)))
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = datasets
+
+    def _checked(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self):
+        return itertools.chain.from_iterable(self._checked())
+
+    def __len__(self):
+        return sum(len(dataset) for dataset in self._checked())
 
 
 class ConcatDataset(Dataset):

@@ -1,8 +1,22 @@
 """Samplers: in which order samples are taken, and how they are grouped."""
 
+import bisect
 import itertools
+import math
 
 import flambeau
+
+
+def _check_count(num_samples):
+    if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+        raise ValueError(
+            f"num_samples should be a positive integer value, but got num_samples={num_samples}"
+        )
+
+
+def _check_replacement(replacement):
+    if not isinstance(replacement, bool):
+        raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
 
 
 class Sampler:
@@ -32,16 +46,12 @@ class RandomSampler(Sampler):
     """Positions in random order, or drawn anew each time with `replacement`."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
-        if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got {replacement}")
-        if num_samples is not None and (not isinstance(num_samples, int) or num_samples < 0):
-            raise ValueError(
-                f"num_samples should be a non-negative integer value, but got {num_samples}"
-            )
+        _check_replacement(replacement)
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
+        _check_count(self.num_samples)
 
     @property
     def num_samples(self):
@@ -53,8 +63,6 @@ class RandomSampler(Sampler):
         if self.replacement:
             drawn = flambeau.randint(count, (self.num_samples,), generator=self.generator)
             return iter(drawn.tolist())
-        if count == 0:
-            return iter(())
         orders = (
             flambeau.randperm(count, generator=self.generator).tolist() for _ in itertools.count()
         )
@@ -80,26 +88,55 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Positions drawn with probabilities in proportion to `weights`, with replacement."""
+    """Positions drawn with probabilities in proportion to `weights`, each at most once without
+    `replacement`.
+
+    Without replacement: Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006.
+    """
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
-        if not replacement:
-            raise NotImplementedError(
-                "WeightedRandomSampler: replacement=False is not implemented; allowed: True"
+        _check_count(num_samples)
+        _check_replacement(replacement)
+        weights = flambeau.as_tensor(weights, dtype=flambeau.float64)
+        if weights.ndim != 1:
+            raise ValueError(
+                "weights should be a 1d sequence but given weights have shape "
+                f"{tuple(weights.shape)}"
             )
-        self.weights = [float(w) for w in weights]
+        self.weights = weights.tolist()
         self.num_samples = num_samples
+        self.replacement = replacement
         self.generator = generator
+        possible = sum(weight > 0 for weight in self.weights)
+        if possible == 0 or not replacement and num_samples > possible:
+            raise ValueError(
+                f"WeightedRandomSampler: num_samples={num_samples} with replacement={replacement} "
+                f"needs more positive weights than {possible}"
+            )
+
+    def _uniform(self, count):
+        drawn = flambeau.rand(count, dtype=flambeau.float64, generator=self.generator)
+        return drawn.tolist()
 
     def __iter__(self):
-        import bisect
-
+        if not self.replacement:
+            # The earliest of exponential waiting times, one for each position.
+            times = [
+                (-math.log1p(-u) / weight, position)
+                for position, (u, weight) in enumerate(
+                    zip(self._uniform(len(self.weights)), self.weights)
+                )
+                if weight > 0
+            ]
+            return iter([position for _, position in sorted(times)[: self.num_samples]])
         ends = list(itertools.accumulate(self.weights))
-        drawn = flambeau.rand(
-            self.num_samples, dtype=flambeau.float64, generator=self.generator
-        ).tolist()
-        last = len(ends) - 1
-        return iter([min(bisect.bisect_right(ends, u * ends[-1]), last) for u in drawn])
+        last = max(position for position, weight in enumerate(self.weights) if weight > 0)
+        return iter(
+            [
+                min(bisect.bisect_right(ends, u * ends[-1]), last)
+                for u in self._uniform(self.num_samples)
+            ]
+        )
 
     def __len__(self):
         return self.num_samples
