@@ -297,8 +297,7 @@ def ways():
     yield FUSED, lambda p: execute(p, deferred=True, flush=False)
     yield OTHER_ORDER, lambda p: execute(p, order=True)
     features, width = _C._get_target()
-    widths = [16, 32] + ([64] if features == "x86-64-v4" else [])
-    for other in widths:
+    for other in (16, 32, 64):
         if other != width:
             yield f"vectors of {other} bytes", with_target(features, other)
 

@@ -56,7 +56,6 @@ void expect_same_bits(const samples::Sample& s, DType dtype) {
   set_num_threads(threads);
   emit::Target best = emit::target();
   for (int width : {16, 32, 64}) {
-    if (width == 64 && best.features != "x86-64-v4") continue;
     emit::set_target({best.features, width});
     EXPECT_EQ(bytes_of(s.run(operands)), wanted) << s.name << ", vectors of " << width << " bytes";
   }

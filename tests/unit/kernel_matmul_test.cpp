@@ -154,6 +154,16 @@ TEST(Matmul, BFloat16AsTheInstructionDoes) {
   }
 }
 
+TEST(Matmul, OtherVectors) {
+  emit::Target best = emit::target();
+  for (int width : {16, 64}) {
+    emit::set_target({best.features, width});
+    check_type<float>(DType::float32, [] { return std::normal_distribution<float>()(engine); });
+    check_type<double>(DType::float64, [] { return std::normal_distribution<double>()(engine); });
+  }
+  emit::set_target(best);
+}
+
 TEST(Matmul, NothingFromNothing) {
   Tensor r = product(samples::random_tensor({3, 0}), samples::random_tensor({0, 4}));
   for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(r.data_as<float>()[i], 0);
