@@ -36,10 +36,11 @@ Tensor like(const Tensor& x, const Number& n) {
 }
 
 /// fn(input, target) on broadcast operands in the compute type, weighted and reduced, rounded once.
+/// The mean divides by the number of elements, or by the sum of the weights if `by_weight`.
 template <class Function>
 Tensor pointwise_loss(const Tensor& input, const Tensor& target,
                       const std::optional<Tensor>& weight, Reduction reduction, const char* name,
-                      const Function& fn) {
+                      const Function& fn, bool by_weight = false) {
   std::vector<Tensor> tensors{input, target};
   if (weight) tensors.push_back(*weight);
   DType dtype = result_type(tensors);
@@ -51,6 +52,9 @@ Tensor pointwise_loss(const Tensor& input, const Tensor& target,
   };
   Tensor loss = fn(ready(input), ready(target));
   if (weight) loss = prim::mul(loss, ready(*weight));
+  if (weight && by_weight && reduction == Reduction::mean)
+    return to_dtype(
+        prim::div(reduced(loss, Reduction::sum), reduced(ready(*weight), Reduction::sum)), dtype);
   return to_dtype(reduced(loss, reduction), dtype);
 }
 
@@ -71,7 +75,7 @@ const WeightedLoss mse_loss{
        const std::string& reduction, std::optional<Tensor> weight) {
       return pointwise_loss(
           input, target, weight, reduction_of(reduction, average, reduce), "mse_loss",
-          [](const Tensor& x, const Tensor& t) { return squared(prim::sub(x, t)); });
+          [](const Tensor& x, const Tensor& t) { return squared(prim::sub(x, t)); }, true);
     },
     kFunction};
 const WeightedLoss l1_loss{
@@ -82,7 +86,7 @@ const WeightedLoss l1_loss{
        const std::string& reduction, std::optional<Tensor> weight) {
       return pointwise_loss(
           input, target, weight, reduction_of(reduction, average, reduce), "l1_loss",
-          [](const Tensor& x, const Tensor& t) { return prim::abs(prim::sub(x, t)); });
+          [](const Tensor& x, const Tensor& t) { return prim::abs(prim::sub(x, t)); }, true);
     },
     kFunction};
 const Op<Tensor(const Tensor&, const Tensor&, Old, Old, const std::string&, const Number&)>
