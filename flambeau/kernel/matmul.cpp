@@ -129,10 +129,11 @@ class ProductEmitter {
                             b.integer(static_cast<int64_t>(MatmulPhases::Panels::packed_by_task)));
     b.loop(
         b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
-          Value column_block = b.binary(Opcode::urem, t, column_blocks),
-                rest = b.binary(Opcode::udiv, t, column_blocks);
-          Value row_block = b.binary(Opcode::urem, rest, row_blocks),
-                batch = b.binary(Opcode::udiv, rest, row_blocks);
+          // Row blocks first: threads share columns of B between them before rows of A.
+          Value row_block = b.binary(Opcode::urem, t, row_blocks),
+                rest = b.binary(Opcode::udiv, t, row_blocks);
+          Value column_block = b.binary(Opcode::urem, rest, column_blocks),
+                batch = b.binary(Opcode::udiv, rest, column_blocks);
           Value first_row = b.mul(row_block, task_rows),
                 first_column = b.mul(column_block, b.integer(kTaskColumns));
           Value last_row = b.smin(b.add(first_row, task_rows), m);
