@@ -75,6 +75,12 @@ const Op<Tensor(const Tensor&, const Tensor&, bool, bool, std::optional<std::str
       return converted(self, other.dtype(), other.device(), copy);
     },
     kMethod, BodyKind::direct};
+const Op<Tensor(const Tensor&)> cpu{
+    "cpu(Tensor self) -> Tensor", R"(The tensor in memory of the CPU: itself, where it is there.)",
+    [](const Tensor& self) {
+      return converted(self, std::nullopt, Device{DeviceType::cpu}, false);
+    },
+    kMethod, BodyKind::direct};
 const Op<Tensor(const Tensor&, const Tensor&)> type_as{
     "type_as(Tensor self, Tensor other) -> Tensor", R"(The dtype of another tensor.)",
     [](const Tensor& self, const Tensor& other) {

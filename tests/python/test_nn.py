@@ -225,6 +225,7 @@ def test_schedulers():
     optimizer = optim.SGD([p], lr=1.0)
     scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
     assert scheduler.get_last_lr() == [1]
+    optimizer.step()
     scheduler.step()
     scheduler.step()
     assert scheduler.get_last_lr()[0] == pytest.approx(0.5)

@@ -137,6 +137,13 @@ def test_old_loss_arguments():
     assert nn.L1Loss(None, False).reduction == "none"
 
 
+def test_weighted_mean_divides_by_the_weights():
+    x, y, w = torch.tensor([1.0, 2.0]), torch.zeros(2), torch.tensor([1.0, 3.0])
+    assert F.mse_loss(x, y, weight=w).item() == (1 + 3 * 4) / 4
+    assert F.l1_loss(x, y, weight=w).item() == (1 + 3 * 2) / 4
+    assert F.l1_loss(x, y, weight=w, reduction="sum").item() == 7
+
+
 INPLACE = {
     "relu": (),
     "relu6": (),

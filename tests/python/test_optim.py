@@ -290,6 +290,15 @@ def test_schedule_goes_on_from_a_saved_state(number):
     assert found == pytest.approx(expected[4:], rel=1e-9, abs=1e-12)
 
 
+def test_a_sequence_inside_a_sequence_keeps_its_milestones():
+    def make(optimizer, S):
+        parts = [S.ConstantLR(optimizer, 0.5, 2), S.ExponentialLR(optimizer, 0.5)]
+        inner = S.SequentialLR(optimizer, parts, [2])
+        return S.SequentialLR(optimizer, [inner, S.StepLR(optimizer, 1, 0.25)], [4])
+
+    assert rates(make, 7) == [0.5, 0.5, 1, 0.5, 1, 0.25, 0.0625]
+
+
 def test_plateau():
     metrics = [1.0, 0.5, 0.5, 0.6, 0.5, 0.4, 0.4, 0.4, 0.4]
     found = rates(
