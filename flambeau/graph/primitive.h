@@ -56,7 +56,8 @@ enum class PrimitiveKind : uint8_t {
   put,  // read and write at positions given by an index tensor
   reduce,
   scan,
-  dot,  // [batch, m, k] x [batch, k, n] -> [batch, m, n]
+  dot,          // [batch, m, k] x [batch, k, n] -> [batch, m, n]
+  convolution,  // and the cotangent of its weight
 };
 
 struct Definition {

@@ -13,7 +13,10 @@
 #include <set>
 
 #include "flambeau/base/error.h"
+#include "flambeau/kernel/convolution.h"
 #include "flambeau/kernel/frame.h"
+#include "flambeau/kernel/matmul.h"
+#include "flambeau/prim/prim.h"
 
 namespace flambeau::kernel {
 
@@ -133,6 +136,11 @@ class Scheduler {
         case PrimitiveKind::dot:
           views_[n.outputs[0]] = {operand_view(n.inputs[0]), operand_view(n.inputs[1])};
           break;
+        case PrimitiveKind::convolution: {
+          int32_t input = dense_operand(n.inputs[0]), other = dense_operand(n.inputs[1]);
+          views_[n.outputs[0]] = {other, input};
+          break;
+        }
         case PrimitiveKind::put:
         case PrimitiveKind::scan:
           give_memory(n.outputs[0]);
@@ -170,6 +178,48 @@ class Scheduler {
     return static_cast<int32_t>(schedule_.views.size()) - 1;
   }
 
+  /// An operand that must be contiguous: a reshape of memory that is, else memory of its own.
+  int32_t dense_operand(ValueId operand) {
+    std::vector<int32_t> nodes;
+    ValueId v = operand;
+    while (!buffers_.count(v) && kind(v) == PrimitiveKind::reshape) {
+      nodes.push_back(g_.value(v).node);
+      v = g_.node_of(v)->inputs[0];
+    }
+    auto it = buffers_.find(v);
+    bool dense = it != buffers_.end() ? it->second.contiguous : is_product(v);
+    if (!dense) {
+      v = operand;
+      nodes.clear();
+      dense = buffers_.count(v) == 0;
+    }
+    if (!dense) {
+      // Memory with gaps: the values are copied.
+      auto [temporary, added] = dense_copies_.emplace(v, -1);
+      if (added) {
+        schedule_.temporaries.push_back({g_.value(v).dtype, elements(g_.value(v).shape)});
+        temporary->second = static_cast<BufferId>(g_.values.size() + g_.outputs.size() +
+                                                  schedule_.temporaries.size() - 1);
+      }
+      schedule_.views.push_back({temporary->second, v, {}, operand});
+    } else {
+      if (!buffers_.count(v)) give_memory(v);
+      std::reverse(nodes.begin(), nodes.end());
+      schedule_.views.push_back({buffers_.at(v).id, v, nodes, operand});
+    }
+    return static_cast<int32_t>(schedule_.views.size()) - 1;
+  }
+
+  SizeId elements(const Shape& shape) {
+    SizeId n = schedule_.sizes.constant(1);
+    for (SizeId s : shape) n = schedule_.sizes.binary(SizeOp::mul, n, s);
+    return n;
+  }
+
+  bool is_product(ValueId v) const {
+    return kind(v) == PrimitiveKind::dot || kind(v) == PrimitiveKind::convolution;
+  }
+
   bool is_index_map(ValueId v) const {
     PrimitiveKind k = kind(v);
     return k == PrimitiveKind::broadcast || k == PrimitiveKind::permute ||
@@ -191,7 +241,7 @@ class Scheduler {
     if (fused_dots_.count(v)) return false;
     PrimitiveKind k = kind(v);
     if (g_.value(v).node < 0) return false;
-    return buffers_.count(v) || k == PrimitiveKind::reduce || k == PrimitiveKind::dot;
+    return buffers_.count(v) || k == PrimitiveKind::reduce || is_product(v);
   }
 
   Access identity_access(ValueId v) const {
@@ -210,11 +260,11 @@ class Scheduler {
     std::map<ValueId, Access> access;
     for (const Node& n : g_.nodes) {
       for (ValueId v : n.outputs) {
-        if (!is_root(v) || kind(v) == PrimitiveKind::dot) continue;
+        if (!is_root(v) || is_product(v)) continue;
         bool elementwise = kind(v) != PrimitiveKind::reduce && kind(v) != PrimitiveKind::put &&
                            kind(v) != PrimitiveKind::scan;
         walk(g_, v, identity_access(v), [&](ValueId u, const Access& a) {
-          if (kind(u) == PrimitiveKind::dot) {
+          if (is_product(u)) {
             readers[u].push_back(v);
             if (!elementwise || readers[u].size() > 1) direct.insert(u);
             access[u] = a;
@@ -226,7 +276,7 @@ class Scheduler {
     }
     for (auto& [k, v] : copies_) {
       walk(g_, v, identity_access(v), [&](ValueId u, const Access&) {
-        if (kind(u) == PrimitiveKind::dot) direct.insert(u);
+        if (is_product(u)) direct.insert(u);
         return !is_root(u);
       });
     }
@@ -350,10 +400,14 @@ class Scheduler {
     auto found = buffers_.find(v);
     Root root{v, found == buffers_.end() ? -1 : found->second.id,
               found == buffers_.end() ? Buffer{-1, true, {}} : found->second};
-    if (auto it = fused_roots_.find(v); it != fused_roots_.end())
+    if (auto it = fused_roots_.find(v); it != fused_roots_.end()) {
+      for (ValueId x : g_.node_of(it->second)->inputs) place_dense_copy(x);
       return place_product(it->second, {root});
+    }
     switch (n.primitive->kind) {
-      case PrimitiveKind::dot: {
+      case PrimitiveKind::dot:
+      case PrimitiveKind::convolution: {
+        for (ValueId x : n.inputs) place_dense_copy(x);
         if (root.buffer < 0) {
           give_memory(v);
           root = {v, v, buffers_.at(v)};
@@ -381,6 +435,12 @@ class Scheduler {
       default:
         return place_pointwise(root);
     }
+  }
+
+  void place_dense_copy(ValueId v) {
+    auto it = dense_copies_.find(v);
+    if (it == dense_copies_.end() || !placed_copies_.insert(v).second) return;
+    place_pointwise({v, it->second, {it->second, true, {}}});
   }
 
   void place_alone(Frame f, ValueId v, const std::vector<ValueId>& operands) {
@@ -565,18 +625,13 @@ class Scheduler {
     step.left = left;
     step.right = right;
     auto slot = [&](Slot::Kind kind, int32_t a, int32_t b) { step.slots.push_back({kind, a, b}); };
-    const Node& n = *g_.node_of(p.dot);
-    const Shape &a = g_.value(n.inputs[0]).shape, &b = g_.value(n.inputs[1]).shape;
     slot(Slot::Kind::view_pointer, left, 0);
     slot(Slot::Kind::view_pointer, right, 0);
     slot(Slot::Kind::scratch, 0, 0);
     slot(Slot::Kind::scratch, 1, 0);
-    for (SizeId s : {a[0], a[1], b[2], a[2]}) slot(Slot::Kind::size, s, 0);
-    for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, left, d);
-    for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, right, d);
-    for (int32_t i = kPanels; i < kMatmulSlots; ++i) slot(Slot::Kind::scratch, i, 0);
+    const Node& n = *g_.node_of(p.dot);
     DType operand = g_.value(n.inputs[0]).dtype;
-    MatmulSpec spec;
+    ProductSpec spec;
     spec.operand = prim::scalar_of(operand);
     spec.unsigned_operand = operand == DType::uint8;
     spec.accumulator = operand == DType::float64 ? loop::Scalar::f64
@@ -586,35 +641,76 @@ class Scheduler {
     spec.vector_bytes = vector_bytes_;
     std::map<ValueId, Buffer> visible = buffers_of(p.frame);
     visible.erase(p.dot);
-    Epilogue epilogue = [&](loop::Builder& builder, loop::Value value, loop::Value batch,
-                            loop::Value row, loop::Value col, loop::Value mask) {
-      Emitter e(builder, g_, schedule_, step, visible, builder.type(value).lanes);
-      // Narrow integers were accumulated in 32 bits and wrap.
-      loop::Scalar kept = prim::scalar_of(g_.value(p.dot).dtype);
-      if (builder.type(value).scalar != kept)
-        value = builder.cast(loop::Opcode::itrunc, value, kept);
-      e.know(p.dot, {value, loop::kNone});
-      Index places[3] = {{batch, 0, loop::kNone}, {row, 0, loop::kNone}, {col, 1, loop::kNone}};
-      std::vector<Index> used;
-      const Shape& shape = g_.value(p.dot).shape;
-      for (size_t d = 0; d < 3; ++d) {
-        if (!g_.sizes.is_value(shape[d], 1)) used.push_back(places[d]);
-      }
-      std::vector<std::pair<const Root*, Indices>> stores;
-      for (const Root& r : p.epilogue) {
-        Indices at;
-        size_t next = 0;
-        for (SizeId s : g_.value(r.value).shape)
-          at.push_back(g_.sizes.is_value(s, 1) ? e.zero() : used[next++]);
-        stores.emplace_back(&r, at);
-      }
-      // One column is one lane in use.
-      for (auto& [r, at] : stores) {
-        Lanes x = e.value(r->value, at, mask);
-        e.store(r->layout, r->value, at, x, mask);
-      }
+    Epilogue epilogue = [&](loop::Builder& builder, loop::Value value,
+                            const std::vector<loop::Value>& place, loop::Value mask) {
+      store_product(p, step, visible, builder, value, place, mask);
     };
-    step.product = std::make_shared<MatmulPhases>(build_matmul(step.module, spec, epilogue));
+    if (n.primitive->kind == PrimitiveKind::dot) {
+      const Shape &a = g_.value(n.inputs[0]).shape, &b = g_.value(n.inputs[1]).shape;
+      for (SizeId s : {a[0], a[1], b[2], a[2]}) slot(Slot::Kind::size, s, 0);
+      slot(Slot::Kind::scratch, kTaskTiles, 0);
+      for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, left, d);
+      for (int32_t d = 0; d < 3; ++d) slot(Slot::Kind::view_stride, right, d);
+      for (int32_t i = kPanels; i < kMatmulSlots; ++i) slot(Slot::Kind::scratch, i, 0);
+      step.product = build_matmul(step.module, spec, epilogue);
+      return;
+    }
+    ConvolutionSpec convolution{spec, n.primitive == &prim::kConvWeight, false, {}, {}, {}};
+    const auto& ints = n.attributes.ints;
+    auto rank = static_cast<size_t>(ints[0]);
+    auto list = [&](size_t which) {
+      auto first = ints.begin() + 1 + static_cast<ptrdiff_t>(which * rank);
+      return std::vector<int64_t>(first, first + static_cast<ptrdiff_t>(rank));
+    };
+    convolution.steps = list(0);
+    convolution.dilations = list(1);
+    convolution.taps = list(2);
+    convolution.pairs = ints.back() != 0;
+    const Shape &input = g_.value(n.inputs[0]).shape, &other = g_.value(n.inputs[1]).shape;
+    bool of_weight = convolution.of_weight;
+    for (int32_t i = kBatch; i < kImages; ++i) slot(Slot::Kind::scratch, i, 0);
+    slot(Slot::Kind::size, input[of_weight ? 1 : 0], 0);
+    slot(Slot::Kind::size, input[of_weight ? 0 : 1], 0);
+    slot(Slot::Kind::size, of_weight ? input.back() : input[2], 0);
+    slot(Slot::Kind::size, of_weight ? other[2] : other[1], 0);
+    SizeId one = schedule_.sizes.constant(1);
+    size_t window = (of_weight ? 2 : 3) + rank;
+    for (size_t d = 0; d < 3; ++d) slot(Slot::Kind::size, d < rank ? input[window + d] : one, 0);
+    for (size_t d = 0; d < 3; ++d) {
+      SizeId s = d >= rank ? one : of_weight ? other[3 + d] : n.attributes.sizes[d];
+      slot(Slot::Kind::size, s, 0);
+    }
+    for (int32_t i = kRowStride; i < kConvolutionSlots; ++i) slot(Slot::Kind::scratch, i, 0);
+    step.product = build_convolution(step.module, convolution, epilogue);
+  }
+
+  void store_product(const Placed& p, Step& step, const std::map<ValueId, Buffer>& visible,
+                     loop::Builder& builder, loop::Value value,
+                     const std::vector<loop::Value>& place, loop::Value mask) {
+    Emitter e(builder, g_, schedule_, step, visible, builder.type(value).lanes);
+    // Narrow integers were accumulated in 32 bits and wrap.
+    loop::Scalar kept = prim::scalar_of(g_.value(p.dot).dtype);
+    if (builder.type(value).scalar != kept) value = builder.cast(loop::Opcode::itrunc, value, kept);
+    e.know(p.dot, {value, loop::kNone});
+    std::vector<Index> used;
+    const Shape& shape = g_.value(p.dot).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!g_.sizes.is_value(shape[d], 1))
+        used.push_back({place[d], d + 1 == shape.size() ? 1 : 0, loop::kNone});
+    }
+    std::vector<std::pair<const Root*, Indices>> stores;
+    for (const Root& r : p.epilogue) {
+      Indices at;
+      size_t next = 0;
+      for (SizeId s : g_.value(r.value).shape)
+        at.push_back(g_.sizes.is_value(s, 1) ? e.zero() : used[next++]);
+      stores.emplace_back(&r, at);
+    }
+    // One column is one lane in use.
+    for (auto& [r, at] : stores) {
+      Lanes x = e.value(r->value, at, mask);
+      e.store(r->layout, r->value, at, x, mask);
+    }
   }
 
   const Graph& g_;
@@ -626,6 +722,8 @@ class Scheduler {
   std::vector<std::pair<size_t, ValueId>>
       copies_;  // results that repeat an input or another result
   std::map<ValueId, std::pair<int32_t, int32_t>> views_;
+  std::map<ValueId, BufferId> dense_copies_;  // contiguous copies for convolutions
+  std::set<ValueId> placed_copies_;
   std::set<ValueId> fused_dots_;
   std::map<ValueId, ValueId> fused_roots_;  // root -> product
   std::vector<Placed> frames_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "flambeau/graph/graph.h"
-#include "flambeau/kernel/matmul.h"
+#include "flambeau/kernel/product.h"
 #include "flambeau/loop/ir.h"
 
 namespace flambeau::kernel {
@@ -67,9 +67,9 @@ struct Phase {
 struct Step {
   loop::Module module;
   std::vector<Slot> slots;
-  std::vector<Phase> phases;                    // of a fused step
-  std::shared_ptr<const MatmulPhases> product;  // of a product step
-  int32_t left = -1, right = -1;                // its operand views
+  std::vector<Phase> phases;                     // of a fused step
+  std::shared_ptr<const ProductPhases> product;  // of a product step
+  int32_t left = -1, right = -1;                 // its operand views
   bool raises = false;
 };
 

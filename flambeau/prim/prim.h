@@ -122,10 +122,27 @@ Tensor scan(const Tensor& x, int64_t dim, Monoid monoid);
 /// real dtype; half types give float32, others their own.
 Tensor dot(const Tensor& a, const Tensor& b);
 
+/// How a convolution's window lies over its input, by spatial dim. `pairs`: terms in the order of
+/// bfloat16 pairs.
+struct Window {
+  std::vector<int64_t> steps, dilations, taps;
+  bool pairs = false;
+};
+/// [n, g, c, s...] with [g, o, c, taps...] -> [n, g, o, y...], no padding: position y sees s = y *
+/// step + tap * dilation. One to three spatial dims; float32, float64, int32, int64. In the order
+/// of docs/design.md over (c, taps...).
+Tensor conv(const Tensor& x, const Tensor& weight, const Window& window);
+/// The cotangent of conv's weight, [g, o, c, taps...], in order over (n, y...).
+Tensor conv_weight(const Tensor& x, const Tensor& cotangent, const Window& window);
+/// The cotangent of conv's input with the spatial sizes given, from position `cropped` of it on:
+/// conv of the cotangent spread by the steps with the weight reversed.
+Tensor conv_input(const Tensor& cotangent, const Tensor& weight, const Sizes& sizes,
+                  const Window& window, const std::vector<int64_t>& cropped = {});
+
 /// The attributes by name, where passes need to tell primitives apart.
 extern const graph::Primitive kCast, kBarrier, kSelect, kMakeComplex, kReal, kImag, kConstant,
     kIota, kRandomBits, kBroadcast, kPermute, kReshape, kSlice, kPad, kReverse, kConcat, kTake,
-    kPut, kReduce, kScan, kDot;
+    kPut, kReduce, kScan, kDot, kConv, kConvWeight;
 
 /// The sum of two cotangents of one value, either of which may be undefined; one rounding.
 Tensor add_cotangents(const Tensor& a, const Tensor& b);

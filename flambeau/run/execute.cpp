@@ -392,7 +392,7 @@ class Run {
     if (step.raises) raise_errors();
   }
 
-  static void run_product(const kernel::MatmulPhases& product, const emit::Code& code,
+  static void run_product(const kernel::ProductPhases& product, const emit::Code& code,
                           int64_t* slots) {
     Tensor scratch[2];
     for (int i = 0; i < 2; ++i) {

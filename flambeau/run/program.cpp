@@ -103,8 +103,8 @@ namespace {
 
 /// Kept for the backward rather than computed again.
 bool is_expensive(PrimitiveKind k) {
-  return k == PrimitiveKind::dot || k == PrimitiveKind::reduce || k == PrimitiveKind::scan ||
-         k == PrimitiveKind::put;
+  return k == PrimitiveKind::dot || k == PrimitiveKind::convolution || k == PrimitiveKind::reduce ||
+         k == PrimitiveKind::scan || k == PrimitiveKind::put;
 }
 
 class DerivativeBuilder {

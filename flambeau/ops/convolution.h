@@ -1,0 +1,14 @@
+// Convolutions.
+#pragma once
+
+#include <optional>
+
+#include "flambeau/ops/op.h"
+
+namespace flambeau::ops {
+
+extern const Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, const DimList&,
+                       const DimList&, const DimList&, bool, const DimList&, Dim)>
+    convolution;
+
+}  // namespace flambeau::ops
