@@ -25,7 +25,7 @@ namespace flambeau::emit {
 namespace {
 
 // Raised whenever the same loop IR becomes other machine code or calls other functions.
-constexpr int kEmitterVersion = 1;
+constexpr int kEmitterVersion = 2;
 
 struct Slot {
   std::shared_ptr<const Code> code;  // null while it is being made

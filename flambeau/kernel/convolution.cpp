@@ -32,7 +32,7 @@ namespace {
 class ConvolutionEmitter : public ProductEmitter {
  public:
   ConvolutionEmitter(const ConvolutionSpec& spec, const Epilogue& epilogue)
-      : ProductEmitter(spec.product, epilogue), convolution_(spec) {}
+      : ProductEmitter(spec.product, epilogue, TileShape::wide), convolution_(spec) {}
 
  private:
   Batch batch_of(Builder& b, Value number) override {
@@ -120,7 +120,8 @@ class ConvolutionEmitter : public ProductEmitter {
 class ConvolutionPhases : public ProductPhases {
  public:
   explicit ConvolutionPhases(const ConvolutionSpec& spec)
-      : spec_(spec), tile_(panel_scalar(spec.product.operand), spec.product.vector_bytes) {}
+      : spec_(spec),
+        tile_(panel_scalar(spec.product.operand), spec.product.vector_bytes, TileShape::wide) {}
 
   /// Scratch memory 0 holds the positions, 1 what the workers need.
   int64_t scratch_bytes(int which, const int64_t* slots) const override {

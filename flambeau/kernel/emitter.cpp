@@ -137,7 +137,8 @@ Index Emitter::address(const Buffer& buffer, ValueId v, const Indices& index) {
 Value Emitter::read(Value pointer, const Index& at, LoopScalar scalar, Value mask) {
   loop::Type type{scalar, lanes};
   if (at.vector == kNone && at.step == 1) return b.load(pointer, at.base, type, mask);
-  if (at.uniform() && mask == kNone) return splat(b.load(pointer, at.base, {scalar, 1}));
+  if (at.uniform() && (mask == kNone || some_.count(mask)))
+    return splat(b.load(pointer, at.base, {scalar, 1}));
   return b.load(pointer, positions(at), type, mask);
 }
 
@@ -342,23 +343,29 @@ bool Emitter::steps_together(const Buffer& buffer, size_t first, size_t last) {
 Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
   ValueId x = n.inputs[0];
   const Shape &to = n.attributes.sizes, &from = g_.value(x).shape;
-  // Equal leading and trailing dims keep their index; those between go through the linear position.
-  size_t front = 0, back = 0;
-  while (front < to.size() && front < from.size() && to[front] == from[front]) ++front;
-  while (back + front < to.size() && back + front < from.size() &&
-         to[to.size() - 1 - back] == from[from.size() - 1 - back])
-    ++back;
-  Index linear = zero();
-  for (size_t d = front; d + back < to.size(); ++d) {
-    if (!schedule_.sizes.is_value(to[d], 1)) linear = add(scale(linear, to[d]), index[d]);
-  }
+  // Dims of size 1 come and go; equal leading and trailing dims keep their index; those between go
+  // through the linear position.
+  auto significant = [&](const Shape& shape) {
+    std::vector<size_t> dims;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!schedule_.sizes.is_value(shape[d], 1)) dims.push_back(d);
+    }
+    return dims;
+  };
+  std::vector<size_t> outer = significant(to), open = significant(from);
   Indices inner(from.size(), zero());
-  for (size_t d = 0; d < front; ++d) inner[d] = index[d];
-  for (size_t d = 0; d < back; ++d) inner[from.size() - 1 - d] = index[to.size() - 1 - d];
-  std::vector<size_t> open;
-  for (size_t d = front; d + back < from.size(); ++d) {
-    if (!schedule_.sizes.is_value(from[d], 1)) open.push_back(d);
+  while (!outer.empty() && !open.empty() && to[outer.front()] == from[open.front()]) {
+    inner[open.front()] = index[outer.front()];
+    outer.erase(outer.begin());
+    open.erase(open.begin());
   }
+  while (!outer.empty() && !open.empty() && to[outer.back()] == from[open.back()]) {
+    inner[open.back()] = index[outer.back()];
+    outer.pop_back();
+    open.pop_back();
+  }
+  Index linear = zero();
+  for (size_t d : outer) linear = add(scale(linear, to[d]), index[d]);
   for (size_t k = open.size(); k-- > 0;) {
     if (k == 0) {
       inner[open[k]] = linear;

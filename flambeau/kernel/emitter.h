@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -74,6 +75,11 @@ class Emitter {
   loop::Value splat(loop::Value scalar) { return b.splat(scalar, lanes); }
   loop::Value both(loop::Value mask, loop::Value condition);
 
+  /// At least one lane of `mask` is true: a position that is the same for all lanes exists.
+  void has_some(loop::Value mask) {
+    if (mask != loop::kNone) some_.insert(mask);
+  }
+
   // Results computed inside a block of the loop IR are forgotten when it ends.
   void enter();
   void leave();
@@ -102,6 +108,7 @@ class Emitter {
   using Key = std::tuple<graph::ValueId, Indices, loop::Value>;
   std::vector<std::map<Key, Lanes>> memo_;
   std::vector<std::map<graph::ValueId, Lanes>> known_;
+  std::set<loop::Value> some_;
 };
 
 /// Random words of Philox4x32-10 for a vector of indices: (seed, offset, index) -> 32 bits in an

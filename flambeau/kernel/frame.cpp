@@ -208,7 +208,9 @@ void FrameEmitter::vector_loop(Emitter& e, Value lo, Value hi,
       b.compare(Opcode::lt, whole, hi),
       [&]() -> std::vector<Value> {
         e.enter();
-        body(whole, lane_mask(e, whole, hi));
+        Value mask = lane_mask(e, whole, hi);
+        e.has_some(mask);
+        body(whole, mask);
         e.leave();
         return {};
       },

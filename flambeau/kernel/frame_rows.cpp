@@ -304,7 +304,9 @@ void FrameEmitter::emit_rows() {
         },
         [&]() -> std::vector<Value> {
           e.enter();
-          row(e, all, domain, lane_mask(e, first, n));
+          Value mask = lane_mask(e, first, n);
+          e.has_some(mask);
+          row(e, all, domain, mask);
           e.leave();
           return {};
         });

@@ -30,7 +30,8 @@ enum class Panels : int64_t { in_place, packed_before, packed_by_task };
 
 class MatmulEmitter : public ProductEmitter {
  public:
-  using ProductEmitter::ProductEmitter;
+  MatmulEmitter(const ProductSpec& spec, const Epilogue& epilogue)
+      : ProductEmitter(spec, epilogue, TileShape::tall) {}
 
   bool converts() const { return panel_ != spec_.operand; }
 
@@ -180,7 +181,7 @@ class MatmulEmitter : public ProductEmitter {
   void pack_lines(Builder& b, const Panel& p, Value origin, Value lo, Value hi, bool dense) {
     Value by_k = stride(b, kRightStrides, 1), by_n = stride(b, kRightStrides, 2);
     std::vector<Value> masks, columns;
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < vectors_; ++v) {
       columns.push_back(b.add(b.splat(b.add(p.first, b.integer(v * lanes_)), lanes_),
                               b.lanes({LoopScalar::i64, lanes_})));
       masks.push_back(b.compare(Opcode::lt, columns.back(), b.splat(p.n, lanes_)));
@@ -189,7 +190,7 @@ class MatmulEmitter : public ProductEmitter {
       Value position = source_position(b, i, 1);
       Value line = b.add(p.from, b.mul(position, by_k));
       Value exists = b.compare(Opcode::lt, position, p.k);
-      for (size_t v = 0; v < kVectors; ++v) {
+      for (size_t v = 0; v < masks.size(); ++v) {
         Value offset = b.integer(static_cast<int64_t>(v) * lanes_);
         Value mask = swaps() ? b.bit_and(masks[v], b.splat(exists, lanes_)) : masks[v];
         Value index = dense
@@ -213,7 +214,7 @@ class MatmulEmitter : public ProductEmitter {
       lines.push_back(b.add(p.from, b.mul(b.smin(b.add(p.first, b.integer(c)), last), by_n)));
     b.loop(lo, end, lanes_, {}, [&](Value i, const std::vector<Value>&) -> std::vector<Value> {
       Value to = b.add(p.to, b.mul(b.sub(i, lo), b.integer(columns_)));
-      for (int v = 0; v < kVectors; ++v) {
+      for (int v = 0; v < vectors_; ++v) {
         std::vector<Value> square;
         for (int c = 0; c < lanes_; ++c)
           square.push_back(b.load(p.source, b.add(lines[static_cast<size_t>(v * lanes_ + c)], i),
@@ -288,7 +289,9 @@ class MatmulEmitter : public ProductEmitter {
 class MatmulPhases : public ProductPhases {
  public:
   explicit MatmulPhases(const ProductSpec& spec)
-      : spec_(spec), panel_(panel_scalar(spec.operand)), tile_(panel_, spec.vector_bytes) {}
+      : spec_(spec),
+        panel_(panel_scalar(spec.operand)),
+        tile_(panel_, spec.vector_bytes, TileShape::tall) {}
 
   /// Scratch memory 0 holds packed A, 1 packed B and what the workers need.
   int64_t scratch_bytes(int which, const int64_t* slots) const override {

@@ -47,14 +47,17 @@ LoopScalar panel_scalar(LoopScalar operand) {
   }
 }
 
-TileGeometry::TileGeometry(LoopScalar panel, int vector_bytes)
+TileGeometry::TileGeometry(LoopScalar panel, int vector_bytes, TileShape shape)
     : bytes(loop::bits(panel) / 8),
       lanes(vector_bytes / bytes),
-      rows(vector_bytes == 64 ? 12 : 6),
-      columns(2 * lanes) {}
+      rows((shape == TileShape::tall ? 6 : 4) * (vector_bytes == 64 ? 2 : 1)),
+      vectors(shape == TileShape::tall ? 2 : 3),
+      columns(vectors * lanes) {}
+
+int64_t TileGeometry::task_columns() const { return kTaskColumns / columns * columns; }
 
 int64_t TileGeometry::worker_elements() const {
-  return kTaskRowTiles * rows * kTaskColumns + kContractionBlock * columns;
+  return kTaskRowTiles * rows * task_columns() + kContractionBlock * columns;
 }
 int64_t TileGeometry::workers_bytes() const { return num_threads() * worker_elements() * bytes; }
 
@@ -74,7 +77,7 @@ bool is_serial(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
 void launch_tiles(loop::Entry tiles, const TileGeometry& geometry, int64_t* slots, bool serial,
                   bool large_tasks) {
   int64_t row_tiles = (slots[kRows] + geometry.rows - 1) / geometry.rows,
-          column_blocks = (slots[kColumns] + kTaskColumns - 1) / kTaskColumns;
+          column_blocks = (slots[kColumns] + geometry.task_columns() - 1) / geometry.task_columns();
   // Some tasks for each thread, as far as there are tiles.
   int64_t threads = serial ? 1 : num_threads();
   int64_t task_tiles = std::clamp<int64_t>(
@@ -85,14 +88,15 @@ void launch_tiles(loop::Entry tiles, const TileGeometry& geometry, int64_t* slot
                slots[kBatch] * ((row_tiles + task_tiles - 1) / task_tiles) * column_blocks, serial);
 }
 
-ProductEmitter::ProductEmitter(const ProductSpec& spec, const Epilogue& epilogue)
+ProductEmitter::ProductEmitter(const ProductSpec& spec, const Epilogue& epilogue, TileShape shape)
     : spec_(spec),
       epilogue_(epilogue),
       panel_(panel_scalar(spec.operand)),
-      g_(panel_, spec.vector_bytes),
+      g_(panel_, spec.vector_bytes, shape),
       bytes_(g_.bytes),
       lanes_(g_.lanes),
       rows_(g_.rows),
+      vectors_(g_.vectors),
       columns_(g_.columns) {}
 
 loop::Function ProductEmitter::tiles() {
@@ -100,12 +104,12 @@ loop::Function ProductEmitter::tiles() {
   Value m = size(b, kRows), n = size(b, kColumns), k = padded_depth(b, size(b, kDepth));
   Value task_rows = b.mul(size(b, kTaskTiles), b.integer(rows_));
   Value row_blocks = b.binary(Opcode::udiv, b.add(m, b.sub(task_rows, b.integer(1))), task_rows),
-        column_blocks = up(b, n, kTaskColumns);
+        column_blocks = up(b, n, g_.task_columns());
   Value finished = b.stack(static_cast<int64_t>(rows_) * columns_ * bytes_);
-  int64_t column_tiles = kTaskColumns / columns_;
+  int64_t task_columns = g_.task_columns(), column_tiles = task_columns / columns_;
   Value sums = b.offset(pointer(b, kRightScratch),
                         b.mul(b.worker(), b.integer(g_.worker_elements())), bytes_);
-  Value own_panel = b.offset(sums, b.integer(kTaskRowTiles * rows_ * kTaskColumns), bytes_);
+  Value own_panel = b.offset(sums, b.integer(kTaskRowTiles * rows_ * task_columns), bytes_);
   b.loop(b.begin(), b.end(), 1, {}, [&](Value t, const std::vector<Value>&) -> std::vector<Value> {
     // Row blocks first: threads share columns of B between them before rows of A.
     Value row_block = b.binary(Opcode::urem, t, row_blocks),
@@ -113,9 +117,9 @@ loop::Function ProductEmitter::tiles() {
     Value column_block = b.binary(Opcode::urem, rest, column_blocks),
           number = b.binary(Opcode::udiv, rest, column_blocks);
     Value first_row = b.mul(row_block, task_rows),
-          first_column = b.mul(column_block, b.integer(kTaskColumns));
+          first_column = b.mul(column_block, b.integer(task_columns));
     Value last_row = b.smin(b.add(first_row, task_rows), m);
-    Value last_column = b.smin(b.add(first_column, b.integer(kTaskColumns)), n);
+    Value last_column = b.smin(b.add(first_column, b.integer(task_columns)), n);
     Batch batch = batch_of(b, number);
     // At least one block, so that K = 0 stores zeros.
     b.loop(b.integer(0), b.smax(k, b.integer(1)), kContractionBlock, {},
@@ -180,21 +184,21 @@ std::vector<Value> ProductEmitter::chains(
     Value row = b.smin(b.add(t.row, b.integer(r)), last);
     rows.push_back(b.offset(t.batch.left, b.mul(row, row_stride), bytes_));
   }
-  auto sums = static_cast<std::ptrdiff_t>(rows_ * kVectors);
+  auto sums = static_cast<std::ptrdiff_t>(rows_ * vectors_);
   auto step = [&](std::vector<Value> state) {
     std::vector<Value> at(state.begin() + sums, state.end());
     auto [left, right] = advance(at);
     std::copy(at.begin(), at.end(), state.begin() + sums);
     std::vector<Value> panel;
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < vectors_; ++v) {
       Value index = v == 0 ? right : b.add(right, b.integer(v * lanes_));
       panel.push_back(b.load(t.panel, index, {panel_, lanes_},
                              masks.empty() ? kNone : masks[static_cast<size_t>(v)]));
     }
     for (int r = 0; r < rows_; ++r) {
       Value x = b.splat(b.load(rows[static_cast<size_t>(r)], left, {panel_, 1}), lanes_);
-      for (int v = 0; v < kVectors; ++v) {
-        auto i = static_cast<size_t>(r * kVectors + v);
+      for (int v = 0; v < vectors_; ++v) {
+        auto i = static_cast<size_t>(r * vectors_ + v);
         state[i] = accumulate(b, x, panel[static_cast<size_t>(v)], state[i]);
       }
     }
@@ -255,7 +259,7 @@ Value ProductEmitter::column_mask(Builder& b, Value column, Value n) {
 
 std::vector<Value> ProductEmitter::column_masks(Builder& b, const Tile& t) {
   std::vector<Value> masks;
-  for (int v = 0; v < kVectors; ++v)
+  for (int v = 0; v < vectors_; ++v)
     masks.push_back(column_mask(b, b.add(t.column, b.integer(v * lanes_)), t.n));
   return masks;
 }

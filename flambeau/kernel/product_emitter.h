@@ -14,10 +14,15 @@ namespace flambeau::kernel {
 /// What operands are multiplied in.
 loop::Scalar panel_scalar(loop::Scalar operand);
 
+/// The register tile, in rows and vectors. Both keep as many sums as there are registers for;
+/// tall tiles read B less often, wide ones suit numbers of rows that are multiples of 4 or 8.
+enum class TileShape : uint8_t { tall, wide };
+
 /// Sizes of the register tile, and what follows from them for the host.
 struct TileGeometry {
-  int bytes, lanes, rows, columns;
-  TileGeometry(loop::Scalar panel, int vector_bytes);
+  int bytes, lanes, rows, vectors, columns;
+  TileGeometry(loop::Scalar panel, int vector_bytes, TileShape shape);
+  int64_t task_columns() const;
   /// Memory of all workers: unfinished sums of a task and one panel.
   int64_t workers_bytes() const;
   int64_t worker_elements() const;
@@ -32,7 +37,7 @@ bool is_serial(int64_t batch, int64_t rows, int64_t columns, int64_t depth);
 
 class ProductEmitter {
  public:
-  ProductEmitter(const ProductSpec& spec, const Epilogue& epilogue);
+  ProductEmitter(const ProductSpec& spec, const Epilogue& epilogue, TileShape shape);
   virtual ~ProductEmitter() = default;
   ProductEmitter(const ProductEmitter&) = delete;
   ProductEmitter& operator=(const ProductEmitter&) = delete;
@@ -44,7 +49,6 @@ class ProductEmitter {
  protected:
   using Builder = loop::Builder;
   using Value = loop::Value;
-  static constexpr int kVectors = 2;  // of a tile's row
 
   /// One product of the batch.
   struct Batch {
@@ -92,7 +96,7 @@ class ProductEmitter {
   const Epilogue& epilogue_;
   loop::Scalar panel_;
   TileGeometry g_;
-  int bytes_, lanes_, rows_, columns_;
+  int bytes_, lanes_, rows_, vectors_, columns_;
 
  private:
   void tile_block(Builder& b, const Tile& t);

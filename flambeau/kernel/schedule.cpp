@@ -692,6 +692,7 @@ class Scheduler {
     loop::Scalar kept = prim::scalar_of(g_.value(p.dot).dtype);
     if (builder.type(value).scalar != kept) value = builder.cast(loop::Opcode::itrunc, value, kept);
     e.know(p.dot, {value, loop::kNone});
+    e.has_some(mask);
     std::vector<Index> used;
     const Shape& shape = g_.value(p.dot).shape;
     for (size_t d = 0; d < shape.size(); ++d) {

@@ -98,7 +98,13 @@ Tensor split(const Tensor& x, const Sizes& q, const Window& w) {
     order.push_back(static_cast<int64_t>(4 + 2 * d));
   }
   for (size_t d = 0; d < rank; ++d) order.push_back(static_cast<int64_t>(3 + 2 * d));
-  return permute(reshape(y, split_sizes), order);
+  Tensor parts = reshape(y, split_sizes);
+  // One phase in every dim: nothing moves.
+  bool moves = std::any_of(w.steps.begin(), w.steps.end(), [](int64_t s) { return s > 1; });
+  if (moves) return permute(parts, order);
+  Sizes sorted;
+  for (int64_t d : order) sorted.push_back(graph::size_of(parts, d));
+  return reshape(parts, sorted);
 }
 
 /// The inverse of split, for inputs whose sizes are q * steps.

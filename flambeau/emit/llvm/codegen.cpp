@@ -8,6 +8,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
@@ -32,6 +33,11 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& features) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    // The order of the IR is the one that was meant: moving loads up to hide their latency, which
+    // the CPU does by itself, spills a product's sums.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (auto it = options.find("enable-misched"); it != options.end())
+      it->second->addOccurrence(0, "enable-misched", "false");
   });
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(kTriple, error);
