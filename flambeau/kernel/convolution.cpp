@@ -18,13 +18,25 @@ using loop::Value;
 using LoopScalar = loop::Scalar;
 
 size_t ConvolutionSpec::batch_dims() const {
-  if (!of_weight) return rank() == 3 ? 3 : 2;
-  return 1 + rank() - (merges_taps() ? 1 : 0);
+  switch (form) {
+    case ConvolutionForm::forward:
+      return rank() == 3 ? 3 : 2;
+    case ConvolutionForm::weight_by_inner:
+      return 1 + rank() - (merges_taps() ? 1 : 0);
+    default:
+      return 1;
+  }
 }
 
 size_t ConvolutionSpec::column_dims() const {
-  if (!of_weight) return rank() == 1 ? 1 : 2;
-  return merges_taps() ? 2 : 1;
+  switch (form) {
+    case ConvolutionForm::forward:
+      return rank() == 1 ? 1 : 2;
+    case ConvolutionForm::weight_by_inner:
+      return merges_taps() ? 2 : 1;
+    default:
+      return 1;
+  }
 }
 
 namespace {
@@ -57,7 +69,7 @@ class ConvolutionEmitter : public ProductEmitter {
 
   std::vector<Value> block_sums(Builder& b, const Tile& t) override {
     auto sums = [&](const std::vector<Value>& masks) {
-      return chains(b, t, size(b, kRowStride), masks, {t.lo}, [&](std::vector<Value>& cursor) {
+      return chains(b, t, masks, {t.lo}, [&](std::vector<Value>& cursor) {
         Value left = b.load(pointer(b, kLeftPositions), cursor[0], {LoopScalar::i64, 1}),
               right = b.load(pointer(b, kRightPositions), cursor[0], {LoopScalar::i64, 1});
         cursor[0] = b.add(cursor[0], b.integer(1));
@@ -67,6 +79,10 @@ class ConvolutionEmitter : public ProductEmitter {
     return b.branch(
         b.compare(Opcode::le, b.add(t.column, b.integer(columns_)), t.n), [&] { return sums({}); },
         [&] { return sums(column_masks(b, t)); });
+  }
+
+  Value row_position(Builder& b, Value row) override {
+    return b.load(pointer(b, kRowPositions), row, {LoopScalar::i64, 1});
   }
 
   void finish(Builder& b, const Tile& t) override {
@@ -126,7 +142,8 @@ class ConvolutionPhases : public ProductPhases {
   /// Scratch memory 0 holds the positions, 1 what the workers need.
   int64_t scratch_bytes(int which, const int64_t* slots) const override {
     Shape s = shape(slots);
-    if (which == 0) return 2 * (s.depth + s.batch) * static_cast<int64_t>(sizeof(int64_t));
+    if (which == 0)
+      return (s.rows + 2 * s.depth + 2 * s.batch) * static_cast<int64_t>(sizeof(int64_t));
     return s.depth > kContractionBlock ? tile_.workers_bytes() : 0;
   }
 
@@ -135,20 +152,29 @@ class ConvolutionPhases : public ProductPhases {
     if (s.batch == 0 || s.rows == 0 || s.columns <= 0) return;
     check_windows(slots);
     auto* positions = reinterpret_cast<int64_t*>(slots[kLeftScratch]);
-    int64_t *left = positions, *right = left + s.depth, *batch = right + s.depth;
-    if (spec_.of_weight)
-      find_weight_positions(slots, left, right, batch);
-    else
-      find_positions(slots, left, right, batch);
+    Positions at{positions, positions + s.rows, positions + s.rows + s.depth,
+                 positions + s.rows + 2 * s.depth};
+    switch (spec_.form) {
+      case ConvolutionForm::forward:
+        find_positions(slots, at);
+        break;
+      case ConvolutionForm::weight_by_inner:
+        find_positions_by_inner(slots, at);
+        break;
+      case ConvolutionForm::weight_by_outer:
+        find_positions_by_outer(slots, at);
+        break;
+    }
     if (spec_.pairs) {
       for (int64_t k = 0; k + 1 < s.depth; k += 2) {
-        std::swap(left[k], left[k + 1]);
-        std::swap(right[k], right[k + 1]);
+        std::swap(at.left[k], at.left[k + 1]);
+        std::swap(at.right[k], at.right[k + 1]);
       }
     }
-    slots[kLeftPositions] = reinterpret_cast<int64_t>(left);
-    slots[kRightPositions] = reinterpret_cast<int64_t>(right);
-    slots[kBatchPositions] = reinterpret_cast<int64_t>(batch);
+    slots[kRowPositions] = reinterpret_cast<int64_t>(at.rows);
+    slots[kLeftPositions] = reinterpret_cast<int64_t>(at.left);
+    slots[kRightPositions] = reinterpret_cast<int64_t>(at.right);
+    slots[kBatchPositions] = reinterpret_cast<int64_t>(at.batch);
     slots[kBatch] = s.batch;
     slots[kRows] = s.rows;
     slots[kColumns] = s.columns;
@@ -159,6 +185,9 @@ class ConvolutionPhases : public ProductPhases {
  private:
   struct Shape {
     int64_t batch, rows, columns, depth;
+  };
+  struct Positions {
+    int64_t *rows, *left, *right, *batch;
   };
 
   size_t rank() const { return spec_.rank(); }
@@ -175,11 +204,13 @@ class ConvolutionPhases : public ProductPhases {
       taps *= spec_.taps[d];
       results *= result(slots, d);
     }
-    if (spec_.of_weight) {
+    if (spec_.form == ConvolutionForm::weight_by_inner) {
       int64_t merged = spec_.merges_taps() ? spec_.taps.back() : 1;
       return {slots[kGroups] * taps / merged, slots[kOuter], merged * slots[kInner],
               slots[kImages] * results};
     }
+    if (spec_.form == ConvolutionForm::weight_by_outer)
+      return {slots[kGroups], slots[kInner] * taps, slots[kOuter], slots[kImages] * results};
     int64_t batch = slots[kImages] * slots[kGroups], columns = result(slots, rank() - 1);
     if (rank() == 3) batch *= result(slots, 0);
     if (rank() >= 2 && columns > 0)
@@ -231,50 +262,59 @@ class ConvolutionPhases : public ProductPhases {
     return n;
   }
 
+  int64_t results(const int64_t* slots) const {
+    int64_t n = 1;
+    for (size_t d = 0; d < rank(); ++d) n *= result(slots, d);
+    return n;
+  }
+
+  /// Where the window of result number `y` (row-major) begins.
+  int64_t window_position(const int64_t* slots, const Strides& s, int64_t y) const {
+    int64_t at = 0;
+    for (size_t d = rank(); d-- > 0;) {
+      at += y % result(slots, d) * s.window[d];
+      y /= result(slots, d);
+    }
+    return at;
+  }
+
   // Input [images, groups, inner, phases..., window...], weight [groups, outer, inner * taps].
-  void find_positions(int64_t* slots, int64_t* left, int64_t* right, int64_t* batch) const {
+  void find_positions(int64_t* slots, Positions at) const {
     Strides s = strides(slots, 1);
     int64_t images = slots[kImages], groups = slots[kGroups], inner = slots[kInner],
-            all_taps = taps(rank()), depth = inner * all_taps;
+            outer = slots[kOuter], all_taps = taps(rank()), depth = inner * all_taps;
+    for (int64_t r = 0; r < outer; ++r) at.rows[r] = r * depth;
     for (int64_t c = 0, k = 0; c < inner; ++c) {
       for (int64_t t = 0; t < all_taps; ++t, ++k) {
-        left[k] = k;
-        right[k] = c * s.all + tap_position(s, t, rank());
+        at.left[k] = k;
+        at.right[k] = c * s.all + tap_position(s, t, rank());
       }
     }
     int64_t slices = rank() == 3 ? result(slots, 0) : 1;
     for (int64_t i = 0; i < images * groups; ++i) {
       for (int64_t z = 0; z < slices; ++z) {
-        *batch++ = i % groups * slots[kOuter] * depth;
-        *batch++ = i * inner * s.all + z * s.window[0];
+        *at.batch++ = i % groups * outer * depth;
+        *at.batch++ = i * inner * s.all + z * s.window[0];
       }
     }
     slots[kBatchExtents] = images;
     slots[kBatchExtents + 1] = groups;
     slots[kBatchExtents + 2] = slices;
-    slots[kRowStride] = depth;
     slots[kLine] = rank() == 1 ? result(slots, 0) : window(slots, rank() - 1);
     slots[kLineUsed] = result(slots, rank() - 1);
   }
 
   // Input [groups, images, phases..., window..., inner], cotangent [images, groups, outer,
   // result...].
-  void find_weight_positions(int64_t* slots, int64_t* left, int64_t* right, int64_t* batch) const {
+  void find_positions_by_inner(int64_t* slots, Positions at) const {
     int64_t images = slots[kImages], groups = slots[kGroups], inner = slots[kInner],
-            outer = slots[kOuter];
+            outer = slots[kOuter], all = results(slots);
     Strides s = strides(slots, inner);
-    int64_t results = 1;
-    for (size_t d = 0; d < rank(); ++d) results *= result(slots, d);
+    for (int64_t r = 0; r < outer; ++r) at.rows[r] = r * all;
     for (int64_t n = 0, k = 0; n < images; ++n) {
-      for (int64_t y = 0; y < results; ++y, ++k) {
-        left[k] = n * groups * outer * results + y;
-        int64_t at = n * s.all;
-        for (int64_t rest = y, d = static_cast<int64_t>(rank()) - 1; d >= 0; --d) {
-          auto i = static_cast<size_t>(d);
-          at += rest % result(slots, i) * s.window[i];
-          rest /= result(slots, i);
-        }
-        right[k] = at;
+      for (int64_t y = 0; y < all; ++y, ++k) {
+        at.left[k] = n * groups * outer * all + y;
+        at.right[k] = n * s.all + window_position(slots, s, y);
       }
     }
     size_t tap_dims = rank() - (spec_.merges_taps() ? 1 : 0);
@@ -283,12 +323,35 @@ class ConvolutionPhases : public ProductPhases {
       slots[kBatchExtents + 1 + static_cast<int>(d)] = spec_.taps[d];
     for (int64_t g = 0; g < groups; ++g) {
       for (int64_t t = 0; t < taps(tap_dims); ++t) {
-        *batch++ = g * outer * results;
-        *batch++ = g * images * s.all + tap_position(s, t, tap_dims);
+        *at.batch++ = g * outer * all;
+        *at.batch++ = g * images * s.all + tap_position(s, t, tap_dims);
       }
     }
-    slots[kRowStride] = results;
     slots[kLine] = slots[kLineUsed] = inner;
+  }
+
+  // Input [images, groups, inner, phases..., window...], cotangent [images, groups, result...,
+  // outer]; rows are the input's, one for each channel and tap.
+  void find_positions_by_outer(int64_t* slots, Positions at) const {
+    int64_t images = slots[kImages], groups = slots[kGroups], inner = slots[kInner],
+            outer = slots[kOuter], all = results(slots), all_taps = taps(rank());
+    Strides s = strides(slots, 1);
+    for (int64_t c = 0, r = 0; c < inner; ++c) {
+      for (int64_t t = 0; t < all_taps; ++t, ++r)
+        at.rows[r] = c * s.all + tap_position(s, t, rank());
+    }
+    for (int64_t n = 0, k = 0; n < images; ++n) {
+      for (int64_t y = 0; y < all; ++y, ++k) {
+        at.left[k] = n * groups * inner * s.all + window_position(slots, s, y);
+        at.right[k] = (n * groups * all + y) * outer;
+      }
+    }
+    slots[kBatchExtents] = groups;
+    for (int64_t g = 0; g < groups; ++g) {
+      *at.batch++ = g * inner * s.all;
+      *at.batch++ = g * all * outer;
+    }
+    slots[kLine] = slots[kLineUsed] = outer;
   }
 
   ConvolutionSpec spec_;

@@ -10,10 +10,14 @@
 
 namespace flambeau::kernel {
 
+/// What is computed: a convolution, or the cotangent of its weight with the input's channels as
+/// columns, or that with the result's channels as columns.
+enum class ConvolutionForm : uint8_t { forward, weight_by_inner, weight_by_outer };
+
 struct ConvolutionSpec {
   ProductSpec product;
-  bool of_weight;  // the cotangent of the weight; else the convolution itself
-  bool pairs;      // terms in the order of bfloat16 pairs, the odd one first; denormal sums flushed
+  ConvolutionForm form;
+  bool pairs;  // terms in the order of bfloat16 pairs, the odd one first; denormal sums flushed
   std::vector<int64_t> steps, dilations, taps;  // by spatial dim
 
   size_t rank() const { return steps.size(); }
@@ -34,9 +38,9 @@ enum ConvolutionSlot : int {
   kWindow,                // up to 3
   kResult = kWindow + 3,  // up to 3
   // Filled in by run().
-  kRowStride = kResult + 3,
-  kLine,      // columns come in lines of so many,
-  kLineUsed,  // of which the first are results
+  kLine = kResult + 3,  // columns come in lines of so many,
+  kLineUsed,            // of which the first are results
+  kRowPositions,        // pointer: element number of each row of the left operand
   kLeftPositions,
   kRightPositions,  // pointers: element numbers by contracted position
   kBatchPositions,  // pointer: those of each product's operands, in pairs

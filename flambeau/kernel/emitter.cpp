@@ -359,9 +359,18 @@ Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
     outer.erase(outer.begin());
     open.erase(open.begin());
   }
-  while (!outer.empty() && !open.empty() && to[outer.back()] == from[open.back()]) {
-    inner[open.back()] = index[outer.back()];
-    outer.pop_back();
+  while (!outer.empty() && !open.empty()) {
+    // As many trailing dims as make one of the operand.
+    SizeId product = to[outer.back()];
+    size_t first = outer.size() - 1;
+    while (product != from[open.back()] && first > 0)
+      product = schedule_.sizes.binary(graph::SizeOp::mul, to[outer[--first]], product);
+    if (product != from[open.back()]) break;
+    Index joined = zero();
+    for (size_t i = first; i < outer.size(); ++i)
+      joined = i == first ? index[outer[i]] : add(scale(joined, to[outer[i]]), index[outer[i]]);
+    inner[open.back()] = joined;
+    outer.resize(first);
     open.pop_back();
   }
   Index linear = zero();

@@ -103,9 +103,9 @@ class MatmulEmitter : public ProductEmitter {
   }
 
   std::vector<Value> block_sums(Builder& b, const Tile& t) override {
-    Value by_m = stride(b, kLeftStrides, 1), by_k = stride(b, kLeftStrides, 2);
+    Value by_k = stride(b, kLeftStrides, 2);
     auto sums = [&](const std::vector<Value>& masks, Value right_by_k) {
-      return chains(b, t, by_m, masks, {b.mul(t.lo, by_k), b.integer(0)},
+      return chains(b, t, masks, {b.mul(t.lo, by_k), b.integer(0)},
                     [&](std::vector<Value>& cursor) {
                       std::pair<Value, Value> at{cursor[0], cursor[1]};
                       cursor = {b.add(cursor[0], by_k), b.add(cursor[1], right_by_k)};
@@ -141,6 +141,10 @@ class MatmulEmitter : public ProductEmitter {
              });
       return {};
     });
+  }
+
+  Value row_position(Builder& b, Value row) override {
+    return b.mul(row, stride(b, kLeftStrides, 1));
   }
 
   bool flushes() const override { return swaps(); }

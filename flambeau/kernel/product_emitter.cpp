@@ -174,15 +174,14 @@ Value ProductEmitter::accumulate(Builder& b, Value x, Value y, Value sum) {
 }
 
 std::vector<Value> ProductEmitter::chains(
-    Builder& b, const Tile& t, Value row_stride, const std::vector<Value>& masks,
-    const std::vector<Value>& cursor,
+    Builder& b, const Tile& t, const std::vector<Value>& masks, const std::vector<Value>& cursor,
     const std::function<std::pair<Value, Value>(std::vector<Value>&)>& advance) {
   std::vector<Value> rows;
   Value last = b.sub(t.m, b.integer(1));
   for (int r = 0; r < rows_; ++r) {
     // Rows beyond the last one compute it again and store nothing.
     Value row = b.smin(b.add(t.row, b.integer(r)), last);
-    rows.push_back(b.offset(t.batch.left, b.mul(row, row_stride), bytes_));
+    rows.push_back(b.offset(t.batch.left, row_position(b, row), bytes_));
   }
   auto sums = static_cast<std::ptrdiff_t>(rows_ * vectors_);
   auto step = [&](std::vector<Value> state) {

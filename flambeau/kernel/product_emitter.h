@@ -72,6 +72,8 @@ class ProductEmitter {
   virtual std::vector<Value> block_sums(Builder& b, const Tile& t) = 0;
   /// Hands the tile's sums in t.finished to the epilogue.
   virtual void finish(Builder& b, const Tile& t) = 0;
+  /// Element number of a row of A from the batch's left.
+  virtual Value row_position(Builder& b, Value row) = 0;
   virtual Value padded_depth(Builder& b, Value k) { return k; }
   /// Whether the terms are those of bfloat16 pairs, whose denormal sums are flushed.
   virtual bool flushes() const = 0;
@@ -80,8 +82,7 @@ class ProductEmitter {
   /// in a row of A and in the panel, and moves the cursor on. `masks` limit what is read of B,
   /// none: nothing does.
   std::vector<Value> chains(
-      Builder& b, const Tile& t, Value row_stride, const std::vector<Value>& masks,
-      const std::vector<Value>& cursor,
+      Builder& b, const Tile& t, const std::vector<Value>& masks, const std::vector<Value>& cursor,
       const std::function<std::pair<Value, Value>(std::vector<Value>&)>& advance);
 
   Value pointer(Builder& b, int slot) { return b.slot(slot, loop::Scalar::ptr); }

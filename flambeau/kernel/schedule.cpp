@@ -138,7 +138,8 @@ class Scheduler {
           break;
         case PrimitiveKind::convolution: {
           int32_t input = dense_operand(n.inputs[0]), other = dense_operand(n.inputs[1]);
-          views_[n.outputs[0]] = {other, input};
+          bool windows_left = n.primitive == &prim::kConvWeightByOuter;
+          views_[n.outputs[0]] = windows_left ? std::pair{input, other} : std::pair{other, input};
           break;
         }
         case PrimitiveKind::put:
@@ -655,7 +656,15 @@ class Scheduler {
       step.product = build_matmul(step.module, spec, epilogue);
       return;
     }
-    ConvolutionSpec convolution{spec, n.primitive == &prim::kConvWeight, false, {}, {}, {}};
+    ConvolutionSpec convolution{spec,
+                                n.primitive == &prim::kConv ? ConvolutionForm::forward
+                                : n.primitive == &prim::kConvWeight
+                                    ? ConvolutionForm::weight_by_inner
+                                    : ConvolutionForm::weight_by_outer,
+                                false,
+                                {},
+                                {},
+                                {}};
     const auto& ints = n.attributes.ints;
     auto rank = static_cast<size_t>(ints[0]);
     auto list = [&](size_t which) {
@@ -667,20 +676,21 @@ class Scheduler {
     convolution.taps = list(2);
     convolution.pairs = ints.back() != 0;
     const Shape &input = g_.value(n.inputs[0]).shape, &other = g_.value(n.inputs[1]).shape;
-    bool of_weight = convolution.of_weight;
+    bool forward = convolution.form == ConvolutionForm::forward,
+         by_inner = convolution.form == ConvolutionForm::weight_by_inner;
     for (int32_t i = kBatch; i < kImages; ++i) slot(Slot::Kind::scratch, i, 0);
-    slot(Slot::Kind::size, input[of_weight ? 1 : 0], 0);
-    slot(Slot::Kind::size, input[of_weight ? 0 : 1], 0);
-    slot(Slot::Kind::size, of_weight ? input.back() : input[2], 0);
-    slot(Slot::Kind::size, of_weight ? other[2] : other[1], 0);
+    slot(Slot::Kind::size, input[by_inner ? 1 : 0], 0);
+    slot(Slot::Kind::size, input[by_inner ? 0 : 1], 0);
+    slot(Slot::Kind::size, by_inner ? input.back() : input[2], 0);
+    slot(Slot::Kind::size, forward ? other[1] : by_inner ? other[2] : other.back(), 0);
     SizeId one = schedule_.sizes.constant(1);
-    size_t window = (of_weight ? 2 : 3) + rank;
+    size_t window = (by_inner ? 2 : 3) + rank, result = by_inner ? 3 : 2;
     for (size_t d = 0; d < 3; ++d) slot(Slot::Kind::size, d < rank ? input[window + d] : one, 0);
     for (size_t d = 0; d < 3; ++d) {
-      SizeId s = d >= rank ? one : of_weight ? other[3 + d] : n.attributes.sizes[d];
+      SizeId s = d >= rank ? one : forward ? n.attributes.sizes[d] : other[result + d];
       slot(Slot::Kind::size, s, 0);
     }
-    for (int32_t i = kRowStride; i < kConvolutionSlots; ++i) slot(Slot::Kind::scratch, i, 0);
+    for (int32_t i = kLine; i < kConvolutionSlots; ++i) slot(Slot::Kind::scratch, i, 0);
     step.product = build_convolution(step.module, convolution, epilogue);
   }
 

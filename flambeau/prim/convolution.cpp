@@ -8,6 +8,8 @@
 //   w[g, o, c, t] = sum over n, y of cotangent[n, g, o, y] input[g, n, (t d) % s, y + (t d) / s, c]
 // in ascending order of (n, y...), with dims [g, t1..., o, t, c] where step and dilation of the
 // last dim are 1, else [g, t..., o, c].
+// conv_weight_by_outer: the same with input [n, g, c, s..., q...] and cotangent [n, g, y..., o] as
+// [g, c * t..., o], for few channels.
 //
 // Attributes: ints = {rank, steps..., dilations..., taps..., pairs}; sizes of conv = those of the
 // result. `pairs`: operands were bfloat16, see kernel/convolution.h.
@@ -183,6 +185,56 @@ std::vector<Factor> window_factors(const Graph& g, const graph::Node& n, int32_t
   return factors;
 }
 
+Tensors bilinear_jvp(const Application& app, const Tensors& tangents) {
+  Tensors terms(2);
+  for (size_t i = 0; i < 2; ++i) {
+    if (!tangents[i].defined()) continue;
+    Tensors operands = app.inputs;
+    operands[i] = tangents[i];
+    terms[i] = apply_one(*app.primitive, operands, app.attributes);
+  }
+  return {add_cotangents(terms[0], terms[1])};
+}
+
+/// Cotangents of the operands of a weight's cotangent: phased input [n, g, c, ...] and [n, g, o,
+/// y...] from [g, o, c, t...].
+struct Operands {
+  Tensor input, cotangent;
+};
+Operands weight_vjp(const Tensor& phased, const Tensor& cotangent, const Tensor& weight,
+                    const Window& w) {
+  Tensor input = joined(phased, w);
+  auto rank = static_cast<int64_t>(w.steps.size());
+  Sizes q;
+  for (int64_t d = 0; d < rank; ++d) q.push_back(graph::size_of(phased, 3 + rank + d));
+  Tensor of_input = conv_input(cotangent, weight, spatial(input), w);
+  return {split(of_input, q, w),
+          apply_conv(attributes_of(w), phased, flat_weight(weight, w), spatial(cotangent))};
+}
+
+/// [n, g, o, y...] -> [n, g, y..., o] and back.
+Tensor outer_last(const Tensor& x) {
+  Ints order{0, 1};
+  for (int64_t d = 3; d < x.dim(); ++d) order.push_back(d);
+  order.push_back(2);
+  return permute(x, order);
+}
+Tensor outer_third(const Tensor& x) {
+  Ints order{0, 1, x.dim() - 1};
+  for (int64_t d = 2; d + 1 < x.dim(); ++d) order.push_back(d);
+  return permute(x, order);
+}
+
+/// [g, c * t..., o] -> [g, o, c, t...].
+Tensor unflattened(const Tensor& y, Size inner, const Window& w) {
+  Sizes sizes{graph::size_of(y, 0), inner};
+  for (int64_t t : w.taps) sizes.emplace_back(t);
+  sizes.push_back(graph::size_of(y, 2));
+  Ints order{0, static_cast<int64_t>(sizes.size()) - 1};
+  for (size_t d = 1; d + 1 < sizes.size(); ++d) order.push_back(static_cast<int64_t>(d));
+  return permute(reshape(y, sizes), order);
+}
+
 }  // namespace
 
 const Primitive kConv(
@@ -213,16 +265,7 @@ const Primitive kConv(
        for (int64_t d = 0; d < rank; ++d) q.push_back(graph::size_of(x, 3 + rank + d));
        return {split(of_input, q, w), flat_weight(conv_weight(input, c, w), w)};
      },
-     .jvp = [](const Application& app, const Tensors& tangents) -> Tensors {
-       Tensors terms(2);
-       for (size_t i = 0; i < 2; ++i) {
-         if (!tangents[i].defined()) continue;
-         Tensors operands = app.inputs;
-         operands[i] = tangents[i];
-         terms[i] = apply_one(*app.primitive, operands, app.attributes);
-       }
-       return {add_cotangents(terms[0], terms[1])};
-     },
+     .jvp = bilinear_jvp,
      .factors =
          [](const Graph& g, const graph::Node& n) {
            int32_t rows = n.attributes.ints[0] == 3 ? 3 : 2;
@@ -256,29 +299,13 @@ const Primitive kConvWeight(
        return {{g.value(x[0]).dtype, shape}};
      },
      .vjp = [](const Application& app, const Tensors& ct) -> Tensors {
-       const Tensor &x = app.inputs[0], &c = app.inputs[1];
-       if (!is_float(x.dtype())) return {Tensor(), Tensor()};
+       if (!is_float(app.inputs[0].dtype())) return {Tensor(), Tensor()};
        Window w = window_of(app.attributes);
-       Tensor weight = permute(ct[0], weight_order(w));  // [g, o, c, t...]
-       Tensor phased = channels_first(x), input = joined(phased, w);
-       auto rank = static_cast<int64_t>(w.steps.size());
-       Sizes q;
-       for (int64_t d = 0; d < rank; ++d) q.push_back(graph::size_of(phased, 3 + rank + d));
-       Tensor of_input = conv_input(c, weight, spatial(input), w);
-       Attributes a = attributes_of(w);
-       return {channels_last(split(of_input, q, w)),
-               apply_conv(a, phased, flat_weight(weight, w), spatial(c))};
+       Operands of = weight_vjp(channels_first(app.inputs[0]), app.inputs[1],
+                                permute(ct[0], weight_order(w)), w);
+       return {channels_last(of.input), of.cotangent};
      },
-     .jvp = [](const Application& app, const Tensors& tangents) -> Tensors {
-       Tensors terms(2);
-       for (size_t i = 0; i < 2; ++i) {
-         if (!tangents[i].defined()) continue;
-         Tensors operands = app.inputs;
-         operands[i] = tangents[i];
-         terms[i] = apply_one(*app.primitive, operands, app.attributes);
-       }
-       return {add_cotangents(terms[0], terms[1])};
-     },
+     .jvp = bilinear_jvp,
      .factors =
          [](const Graph& g, const graph::Node& n) {
            auto channel = static_cast<int32_t>(g.value(n.inputs[0]).shape.size()) - 1;
@@ -294,6 +321,42 @@ const Primitive kConvWeight(
            factors.push_back({Factor::Kind::reduced, {1, 0}, {-1}});
            factors.push_back({Factor::Kind::mapped, {-1, 2}, {last - (merged ? 2 : 1)}});
            factors.push_back({Factor::Kind::mapped, {channel, -1}, {last}});
+           return factors;
+         }});
+
+const Primitive kConvWeightByOuter(
+    {.name = "conv_weight_by_outer",
+     .kind = Primitive::Kind::convolution,
+     .infer = [](Graph& g, const Primitive&, const std::vector<ValueId>& x,
+                 const Attributes& a) -> ResultTypes {
+       check_operands(g, "conv_weight_by_outer", x, a);
+       const Shape &in = g.value(x[0]).shape, &ct = g.value(x[1]).shape;
+       Window w = window_of(a);
+       internal_check(ct.size() == 3 + w.taps.size(),
+                      "conv_weight_by_outer: the cotangent is that of conv");
+       SizeId rows = in[2];
+       for (int64_t t : w.taps)
+         rows = g.sizes.binary(graph::SizeOp::mul, rows, g.sizes.constant(t));
+       return {{g.value(x[0]).dtype, {in[1], rows, ct.back()}}};
+     },
+     .vjp = [](const Application& app, const Tensors& ct) -> Tensors {
+       if (!is_float(app.inputs[0].dtype())) return {Tensor(), Tensor()};
+       Window w = window_of(app.attributes);
+       Operands of = weight_vjp(app.inputs[0], outer_third(app.inputs[1]),
+                                unflattened(ct[0], graph::size_of(app.inputs[0], 2), w), w);
+       return {of.input, outer_last(of.cotangent)};
+     },
+     .jvp = bilinear_jvp,
+     .factors =
+         [](const Graph& g, const graph::Node& n) {
+           auto outer = static_cast<int32_t>(g.value(n.inputs[1]).shape.size()) - 1;
+           std::vector<Factor> factors = window_factors(g, n, 1, 1);
+           std::erase_if(factors, [&](const Factor& f) {
+             return f.input_dims[0] == 0 || f.input_dims[1] == 0 || f.input_dims[1] == outer;
+           });
+           factors.push_back({Factor::Kind::reduced, {0, 0}, {-1}});
+           factors.push_back({Factor::Kind::mapped, {1, 1}, {0}});
+           factors.push_back({Factor::Kind::mapped, {-1, outer}, {2}});
            return factors;
          }});
 
@@ -320,6 +383,13 @@ Tensor conv(const Tensor& x, const Tensor& weight, const Window& w) {
 
 Tensor conv_weight(const Tensor& x, const Tensor& cotangent, const Window& w) {
   Tensor phased = split(x, window_sizes(spatial(cotangent), w), w);
+  // Below that the taps of a line of channels do not fill a tile's columns.
+  constexpr int64_t kFewColumns = 48;
+  Size inner = graph::size_of(x, 2);
+  if (inner < Size((kFewColumns + w.taps.back() - 1) / w.taps.back())) {
+    Tensor y = apply_one(kConvWeightByOuter, {phased, outer_last(cotangent)}, attributes_of(w));
+    return unflattened(y, inner, w);
+  }
   Tensor y = apply_one(kConvWeight, {channels_last(phased), cotangent}, attributes_of(w));
   return permute(y, weight_order(w));
 }

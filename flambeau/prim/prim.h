@@ -113,7 +113,7 @@ enum class Monoid : int64_t { sum, product, maximum, minimum, all, any, argmax, 
 /// Over `dims` (ascending), which are removed. sum, product: integers, float32, float64, complex
 /// (sum); maximum, minimum, arg-: real dtypes but half types; all, any: bool. arg- gives int64
 /// positions in the row-major order of the reduced dims. Empty extents give the identity (arg-: an
-/// error of the caller).
+/// error of the caller). Dims apart from each other are reduced group by group, the last first.
 Tensor reduce(const Tensor& x, const std::vector<int64_t>& dims, Monoid monoid);
 /// Running sum or product (sum, product, maximum, minimum) along dim.
 Tensor scan(const Tensor& x, int64_t dim, Monoid monoid);
@@ -142,7 +142,7 @@ Tensor conv_input(const Tensor& cotangent, const Tensor& weight, const Sizes& si
 /// The attributes by name, where passes need to tell primitives apart.
 extern const graph::Primitive kCast, kBarrier, kSelect, kMakeComplex, kReal, kImag, kConstant,
     kIota, kRandomBits, kBroadcast, kPermute, kReshape, kSlice, kPad, kReverse, kConcat, kTake,
-    kPut, kReduce, kScan, kDot, kConv, kConvWeight;
+    kPut, kReduce, kScan, kDot, kConv, kConvWeight, kConvWeightByOuter;
 
 /// The sum of two cotangents of one value, either of which may be undefined; one rounding.
 Tensor add_cotangents(const Tensor& a, const Tensor& b);

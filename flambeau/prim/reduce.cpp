@@ -213,10 +213,28 @@ const Primitive kDot(
                {Factor::Kind::reduced, {2, 1}, {-1}}};
      }});
 
-Tensor reduce(const Tensor& x, const std::vector<int64_t>& dims, Monoid monoid) {
+namespace {
+
+Tensor apply_reduce(const Tensor& x, const std::vector<int64_t>& dims, Monoid monoid) {
   std::vector<int64_t> ints{static_cast<int64_t>(monoid)};
   ints.insert(ints.end(), dims.begin(), dims.end());
   return apply_one(kReduce, {x}, {.ints = std::move(ints)});
+}
+
+}  // namespace
+
+Tensor reduce(const Tensor& x, const std::vector<int64_t>& dims, Monoid monoid) {
+  if (monoid != Monoid::argmax && monoid != Monoid::argmin) {
+    // Dims apart from each other are reduced one group of neighbours after the other, the last one
+    // first.
+    for (size_t i = dims.size(); i-- > 1;) {
+      if (dims[i - 1] + 1 == dims[i]) continue;
+      auto middle = dims.begin() + static_cast<std::ptrdiff_t>(i);
+      Tensor inner = apply_reduce(x, {middle, dims.end()}, monoid);
+      return reduce(inner, {dims.begin(), middle}, monoid);
+    }
+  }
+  return apply_reduce(x, dims, monoid);
 }
 
 Tensor scan(const Tensor& x, int64_t dim, Monoid monoid) {
