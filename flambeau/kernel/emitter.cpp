@@ -83,7 +83,39 @@ std::pair<Index, Index> Emitter::divide(const Index& x, SizeId divisor) {
             {b.binary(Opcode::urem, x.base, d), 0, kNone}};
   }
   Value p = positions(x), d = splat(size(divisor));
-  return {{kNone, 0, b.binary(Opcode::udiv, p, d)}, {kNone, 0, b.binary(Opcode::urem, p, d)}};
+  int64_t known = 0;
+  if (schedule_.sizes.is_constant(divisor, &known) &&
+      std::has_single_bit(static_cast<uint64_t>(known)))
+    return {{kNone, 0, b.binary(Opcode::udiv, p, d)}, {kNone, 0, b.binary(Opcode::urem, p, d)}};
+  if (x.vector == kNone && x.step == 1) return divide_consecutive(x.base, size(divisor));
+  // There is no division of integer vectors. Positions are below 2^51, so that the rounded quotient
+  // of two of them is below the next integer.
+  Value q = b.cast(Opcode::fptosi,
+                   b.binary(Opcode::fdiv, b.cast(Opcode::sitofp, p, LoopScalar::f64),
+                            b.cast(Opcode::sitofp, d, LoopScalar::f64)),
+                   LoopScalar::i64);
+  return {{kNone, 0, q}, {kNone, 0, b.sub(p, b.mul(q, d))}};
+}
+
+std::pair<Index, Index> Emitter::divide_consecutive(Value base, Value divisor) {
+  // One scalar division; lanes differ from it by less than the lanes.
+  Value quotient = splat(b.binary(Opcode::udiv, base, divisor));
+  loop::Type type{LoopScalar::i64, lanes};
+  Value n = b.add(splat(b.binary(Opcode::urem, base, divisor)), b.lanes(type)), d = splat(divisor);
+  std::vector<Value> both = b.branch(
+      b.compare(Opcode::ge, divisor, b.integer(lanes)),
+      [&]() -> std::vector<Value> {
+        Value wraps = b.compare(Opcode::ge, n, d);
+        Value more = b.add(quotient, b.integer(1, type));
+        return {b.select(wraps, more, quotient), b.select(wraps, b.sub(n, d), n)};
+      },
+      [&]() -> std::vector<Value> {
+        // n / d as n * ceil(2^16 / d) / 2^16, which is exact for n d < 2^16.
+        Value factor = b.binary(Opcode::udiv, b.add(b.integer(65535), divisor), divisor);
+        Value q = b.binary(Opcode::lshr, b.mul(n, splat(factor)), b.integer(16, type));
+        return {b.add(quotient, q), b.sub(n, b.mul(q, d))};
+      });
+  return {{kNone, 0, both[0]}, {kNone, 0, both[1]}};
 }
 
 Value Emitter::both(Value mask, Value condition) {
@@ -365,7 +397,24 @@ Lanes Emitter::reshape(const Node& n, const Indices& index, Value mask) {
     size_t first = outer.size() - 1;
     while (product != from[open.back()] && first > 0)
       product = schedule_.sizes.binary(graph::SizeOp::mul, to[outer[--first]], product);
-    if (product != from[open.back()]) break;
+    if (product != from[open.back()]) {
+      // Or one dim that is as many of the operand.
+      size_t last = open.size() - 1;
+      product = from[open.back()];
+      while (product != to[outer.back()] && last > 0)
+        product = schedule_.sizes.binary(graph::SizeOp::mul, from[open[--last]], product);
+      if (product != to[outer.back()]) break;
+      Index rest = index[outer.back()];
+      for (size_t i = open.size(); i-- > last + 1;) {
+        auto [q, r] = divide(rest, from[open[i]]);
+        inner[open[i]] = r;
+        rest = q;
+      }
+      inner[open[last]] = rest;
+      outer.pop_back();
+      open.resize(last);
+      continue;
+    }
     Index joined = zero();
     for (size_t i = first; i < outer.size(); ++i)
       joined = i == first ? index[outer[i]] : add(scale(joined, to[outer[i]]), index[outer[i]]);

@@ -56,6 +56,7 @@ class Emitter {
   Index add(const Index& a, const Index& b);
   Index scale(const Index& a, graph::SizeId factor);
   std::pair<Index, Index> divide(const Index& a, graph::SizeId divisor);  // quotient and remainder
+  std::pair<Index, Index> divide_consecutive(loop::Value base, loop::Value divisor);
 
   /// The lanes of `v` at `index` (one per dim). Lanes where `mask` is false are unspecified and
   /// read nothing.

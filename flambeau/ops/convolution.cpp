@@ -60,8 +60,7 @@ Tensor zero_padded(const Tensor& x, const Ints& low, const Sizes& totals) {
       continue;
     Tensor zero = is_float(x.dtype()) ? prim::constant(0.0, x.dtype())
                                       : prim::constant(int64_t{0}, x.dtype());
-    y = prim::slice(y, dim, 0, min(have, max(totals[d] - Size(low[d]), 0)), 1);
-    y = prim::pad(y, dim, low[d], totals[d], 1, zero);
+    y = prim::spread(y, dim, low[d], totals[d], 1, zero);
   }
   return y;
 }

@@ -406,18 +406,9 @@ Tensor conv_input(const Tensor& cotangent, const Tensor& weight, const Sizes& si
     int64_t reach = (w.taps[d] - 1) * w.dilations[d];
     int64_t low = reach - (cropped.empty() ? 0 : cropped[d]);
     if (low == 0 && reach == 0 && w.steps[d] == 1) continue;
-    // What lies more than a window before the first wanted position reaches none.
-    if (low < 0) {
-      int64_t skipped = (-low + w.steps[d] - 1) / w.steps[d];
-      Size count = max(graph::size_of(c, dim) - Size(skipped), 0);
-      c = slice(c, dim, min(Size(skipped), graph::size_of(c, dim)), count, 1);
-      low += skipped * w.steps[d];
-    }
     Size total = sizes[d] + Size(reach);
-    Size have = graph::size_of(c, dim);
-    Size fit = min(have, max((total - Size(low) + Size(w.steps[d] - 1)) / Size(w.steps[d]), 0));
-    if (w.steps[d] > 1 || !cropped.empty()) c = slice(c, dim, 0, fit, 1);
-    c = pad(c, dim, low, total, w.steps[d], zero);
+    c = cropped.empty() ? pad(c, dim, low, total, w.steps[d], zero)
+                        : spread(c, dim, low, total, w.steps[d], zero);
   }
   // [g, o, c, t...] -> [g, c, o, t reversed...]
   Ints order{0, 2, 1};

@@ -96,6 +96,9 @@ Tensor reshape(const Tensor& x, const Sizes& sizes);
 Tensor slice(const Tensor& x, int64_t dim, Size start, Size count, Size step);  // step > 0
 /// Element i of `dim` goes to low + i * step of `total` positions, `value` (0-d) to all others.
 Tensor pad(const Tensor& x, int64_t dim, Size low, Size total, Size step, const Tensor& value);
+/// The same for any `low`; elements that would go outside are left out.
+Tensor spread(const Tensor& x, int64_t dim, int64_t low, Size total, int64_t step,
+              const Tensor& value);
 Tensor reverse(const Tensor& x, const std::vector<int64_t>& dims);
 Tensor concat(const std::vector<Tensor>& xs, int64_t dim);
 

@@ -334,6 +334,17 @@ Tensor pad(const Tensor& x, int64_t dim, Size low, Size total, Size step, const 
   return apply_one(kPad, {x, value}, {.ints = {dim}, .sizes = ids({low, total, step})});
 }
 
+Tensor spread(const Tensor& x, int64_t dim, int64_t low, Size total, int64_t step,
+              const Tensor& value) {
+  Size count = graph::size_of(x, dim);
+  int64_t skipped = low < 0 ? (-low + step - 1) / step : 0;
+  low += skipped * step;
+  Size room = (max(total - Size(low), 0) + Size(step - 1)) / Size(step);
+  Size kept = min(skipped > 0 ? max(count - Size(skipped), 0) : count, room);
+  Tensor inside = slice(x, dim, skipped > 0 ? min(Size(skipped), count) : Size(0), kept, 1);
+  return pad(inside, dim, low, total, step, value);
+}
+
 Tensor reverse(const Tensor& x, const std::vector<int64_t>& dims) {
   return dims.empty() ? x : apply_one(kReverse, {x}, {.ints = dims});
 }

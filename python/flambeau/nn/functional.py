@@ -140,3 +140,56 @@ def __getattr__(name):
 
 def __dir__():
     return sorted(set(globals()) | set(_names()))
+
+
+def _output_size(size, input, rank, name):
+    """The sizes of pooled dims: one for all, or one each; None keeps the input's."""
+    sizes = (size,) * rank if size is None or isinstance(size, int) else tuple(size)
+    if len(sizes) != rank:
+        raise RuntimeError(f"{name}: output_size must be {rank} values, got {len(sizes)}")
+    if input.dim() <= rank:
+        raise ValueError(f"Input dimension should be at least {rank + 1}, got {input.dim()}")
+    own = input.shape[-rank:]
+    return [own[i] if s is None else s for i, s in enumerate(sizes)]
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """Means of `output_size` parts of the last dim: [n, c, l] or [c, l].
+
+    Part i of l positions is from floor(i l / out) to before ceil((i + 1) l / out).
+    """
+    sizes = _output_size(output_size, input, 1, "adaptive_avg_pool1d")
+    return _C._adaptive_avg_pool1d(input, sizes)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """Means of parts of the last two dims; an entry None keeps the size. See 1d."""
+    sizes = _output_size(output_size, input, 2, "adaptive_avg_pool2d")
+    return _C._adaptive_avg_pool2d(input, sizes)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """Means of parts of the last three dims; an entry None keeps the size. See 1d."""
+    sizes = _output_size(output_size, input, 3, "adaptive_avg_pool3d")
+    return _C._adaptive_avg_pool3d(input, sizes)
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """The largest elements of `output_size` parts of the last dim, see adaptive_avg_pool1d.
+
+    With return_indices also their positions in the pooled dims, int64.
+    """
+    sizes = _output_size(output_size, input, 1, "adaptive_max_pool1d")
+    return _C._adaptive_max_pool1d(input, sizes, return_indices)
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """The largest elements of parts of the last two dims, see adaptive_max_pool1d."""
+    sizes = _output_size(output_size, input, 2, "adaptive_max_pool2d")
+    return _C._adaptive_max_pool2d(input, sizes, return_indices)
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """The largest elements of parts of the last three dims, see adaptive_max_pool1d."""
+    sizes = _output_size(output_size, input, 3, "adaptive_max_pool3d")
+    return _C._adaptive_max_pool3d(input, sizes, return_indices)
