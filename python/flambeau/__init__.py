@@ -7,15 +7,28 @@ these names are hidden.
 
 import importlib as _importlib
 import sys as _sys
+from importlib.machinery import ModuleSpec as _ModuleSpec
 
 from flambeau import _C
 from flambeau._C import *  # noqa: F403
 
-__version__ = "0.1.0"
-
 _Module = type(_sys)
 # Loaded when they are first used.
-_PACKAGES = ("cuda", "functional", "io", "memory", "nn", "optim", "random", "utils")
+_PACKAGES = (
+    "accelerator",
+    "backends",
+    "cuda",
+    "functional",
+    "io",
+    "memory",
+    "mps",
+    "nn",
+    "optim",
+    "random",
+    "utils",
+    "version",
+    "xpu",
+)
 
 
 def _publish_namespaces():
@@ -26,6 +39,7 @@ def _publish_namespaces():
         for name, value in vars(module).items():
             inner = f"{path}.{name}"
             if isinstance(value, _Module) and name[0] != "_" and value.__name__ == inner:
+                value.__spec__ = _ModuleSpec(inner, None, origin=_C.__file__)
                 _sys.modules[inner] = value
                 pending.append((inner, value))
 
@@ -43,6 +57,17 @@ from flambeau.autograd import (  # noqa: E402, F401
 from flambeau.compiler import compile, deferred, is_compiling  # noqa: E402, F401
 from flambeau.constants import e, inf, nan, newaxis, pi  # noqa: E402, F401
 from flambeau.limits import finfo, iinfo  # noqa: E402, F401
+from flambeau.numerics import (  # noqa: E402, F401
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_num_interop_threads,
+    use_deterministic_algorithms,
+)
 from flambeau.random import (  # noqa: E402, F401
     get_rng_state,
     initial_seed,
@@ -50,6 +75,7 @@ from flambeau.random import (  # noqa: E402, F401
     seed,
     set_rng_state,
 )
+from flambeau.version import __version__  # noqa: E402, F401
 
 
 def __getattr__(name):

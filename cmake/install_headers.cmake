@@ -1,0 +1,18 @@
+# Installs flambeau/flambeau.h and every header that it includes, directly or through others.
+cmake_policy(VERSION 3.25)
+set(pending flambeau/flambeau.h)
+set(headers)
+while(pending)
+  list(POP_FRONT pending header)
+  if(NOT header IN_LIST headers)
+    list(APPEND headers ${header})
+    file(STRINGS ${FLAMBEAU_SOURCES}/${header} includes REGEX "^ *# *include *\"flambeau/")
+    list(TRANSFORM includes REPLACE ".*\"(.*)\".*" "\\1")
+    list(APPEND pending ${includes})
+  endif()
+endwhile()
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  file(INSTALL ${FLAMBEAU_SOURCES}/${header}
+    DESTINATION ${CMAKE_INSTALL_PREFIX}/${FLAMBEAU_INCLUDE_FOLDER}/${folder})
+endforeach()

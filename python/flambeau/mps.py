@@ -1,0 +1,22 @@
+"""Apple's GPUs: this build has no code for them."""
+
+__all__ = ["device_count", "is_available", "manual_seed", "seed"]
+
+
+def is_available():
+    """False: this build runs on CPUs."""
+    return False
+
+
+def device_count():
+    """0: this build runs on CPUs."""
+    return 0
+
+
+def manual_seed(seed):
+    """Checks that `seed` is a number; there is no device whose random numbers it could set."""
+    int(seed)
+
+
+def seed():
+    """Does nothing: there is no device."""
