@@ -66,12 +66,11 @@ class TapeRecorder final : public run::Recorder {
     for (int32_t input : derivative->wanted) {
       edges.push_back(gradient_edge(std::get<Tensor>(operands[static_cast<size_t>(input)])));
     }
-    int32_t outputs = derivative->outputs;
+    std::vector<bool> differentiable = derivative->differentiable;
     auto node = std::make_shared<DerivativeNode>(std::move(derivative), operands, forward_sizes,
                                                  results, std::move(edges));
-    for (int32_t i = 0; i < outputs; ++i) {
-      const Tensor& result = results[static_cast<size_t>(i)];
-      if (is_inexact(result.dtype())) set_history(result, node, i);
+    for (size_t i = 0; i < differentiable.size(); ++i) {
+      if (differentiable[i]) set_history(results[i], node, static_cast<int32_t>(i));
     }
   }
 

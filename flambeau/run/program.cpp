@@ -122,6 +122,11 @@ class DerivativeBuilder {
     auto result = std::make_shared<Derivative>();
     result->name = program_.name();
     result->outputs = static_cast<int32_t>(forward.outputs.size());
+    for (ValueId v : forward.outputs) {
+      const graph::Node* n = forward.node_of(v);
+      result->differentiable.push_back(is_inexact(forward.value(v).dtype) &&
+                                       !(n && n->primitive->kind == PrimitiveKind::barrier));
+    }
     add_cotangent_inputs();
     std::vector<Tensor> cotangents = rule_ ? by_rule() : by_primitives();
     std::vector<ValueId> results;

@@ -31,10 +31,11 @@ struct Derivative {
   ProgramPointer forward;   // results: those of the program, then the kept values
   ProgramPointer backward;  // results: the cotangents of `wanted`, in order; an undefined tensor
                             // where there is none
-  std::vector<Source> sources;      // what the backward program's inputs are
-  std::vector<int32_t> wanted;      // forward inputs whose cotangents are computed
-  std::vector<bool> has_cotangent;  // by element of `wanted`: false where it is always zero
-  int32_t outputs = 0;              // of the original program
+  std::vector<Source> sources;       // what the backward program's inputs are
+  std::vector<int32_t> wanted;       // forward inputs whose cotangents are computed
+  std::vector<bool> has_cotangent;   // by element of `wanted`: false where it is always zero
+  int32_t outputs = 0;               // of the original program
+  std::vector<bool> differentiable;  // by output: false for integers and behind a barrier
   std::vector<graph::SizeId>
       sizes;  // size formulas of the forward program that are the backward's size arguments
 };
