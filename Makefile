@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup build demo test reference bench format lint asan tsan clean
+.PHONY: help setup build demo test wheel reference bench format lint asan tsan clean
 
 PYTHON_ENV := .venv/bin/python
 JOBS ?= $(shell nproc)
@@ -34,6 +34,9 @@ demo: build ## train a network on handwritten digits (fetched on the first run)
 
 test: build ## build and run every test: C++, Python, layering, reference values
 	@$(PYTHON_ENV) tools/run_tests.py
+
+wheel: build ## build the wheel (build/dist), and run a program where nothing else is installed
+	@$(PYTHON_ENV) tools/check_wheel.py
 
 reference: build ## write the stub and the reference pages from the operator table (build/reference)
 	@$(PYTHON_ENV) tools/make_reference.py

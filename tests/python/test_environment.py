@@ -1,11 +1,15 @@
 """What programs ask of their surroundings: versions, devices, libraries, determinism."""
 
+import pathlib
 import re
+import tomllib
 import warnings
 
 import pytest
 
 import flambeau as torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_version():
@@ -13,6 +17,12 @@ def test_version():
     assert torch.version.__version__ == torch.__version__
     assert torch.version.cuda is torch.version.hip is torch.version.xpu is None
     assert torch.version.debug is False
+
+
+def test_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cmake = re.search(r"project\(flambeau VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert project["version"] == cmake[1] == torch.__version__
 
 
 def test_no_accelerator():
