@@ -25,10 +25,13 @@ _PACKAGES = (
     "nn",
     "optim",
     "random",
+    "serialization",
     "utils",
     "version",
     "xpu",
 )
+# The same for names of these modules.
+_MEMBERS = {"save": "serialization", "load": "serialization"}
 
 
 def _publish_namespaces():
@@ -81,6 +84,8 @@ from flambeau.version import __version__  # noqa: E402, F401
 def __getattr__(name):
     if name in _PACKAGES:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _MEMBERS:
+        return getattr(_importlib.import_module(f"{__name__}.{_MEMBERS[name]}"), name)
     if not name.startswith("__"):
         if not hasattr(_C, name):
             _C._add_new_operators()  # an extension may have brought it
@@ -90,4 +95,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_PACKAGES})
+    return sorted({*globals(), *_PACKAGES, *_MEMBERS})

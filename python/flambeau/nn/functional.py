@@ -193,3 +193,33 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
     """The largest elements of parts of the last three dims, see adaptive_max_pool1d."""
     sizes = _output_size(output_size, input, 3, "adaptive_max_pool3d")
     return _C._adaptive_max_pool3d(input, sizes, return_indices)
+
+
+def _channel_dropout(input, p, training, inplace, rank, name):
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if input.dim() not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{name}: expected an input of {rank + 1} or {rank + 2} dims, got {input.dim()}"
+        )
+    if not training or p == 0:
+        return input
+    # One decision for each channel of each instance.
+    lead = input.dim() - rank
+    kept = dropout(input.new_ones(input.shape[:lead] + (1,) * rank), p, True)
+    return input.mul_(kept) if inplace else input * kept
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Zeros whole channels of [n, c, l] or [c, l] with probability p."""
+    return _channel_dropout(input, p, training, inplace, 1, "dropout1d")
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Zeros whole channels of [n, c, h, w] or [c, h, w] with probability p."""
+    return _channel_dropout(input, p, training, inplace, 2, "dropout2d")
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Zeros whole channels of [n, c, d, h, w] or [c, d, h, w] with probability p."""
+    return _channel_dropout(input, p, training, inplace, 3, "dropout3d")

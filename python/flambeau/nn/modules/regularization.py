@@ -180,3 +180,41 @@ class Embedding(Module):
         if self.scale_grad_by_freq:
             text += ", scale_grad_by_freq=True"
         return text + (", sparse=True" if self.sparse else "")
+
+
+class _ChannelDropout(Module):
+    """While training, zeros whole channels with probability p; others are divided by 1 - p."""
+
+    def __init__(self, p=0.5, inplace=False):
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input):
+        return self._function()(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout1d(_ChannelDropout):
+    """Channel dropout for [n, c, l] or [c, l]."""
+
+    def _function(self):
+        return F.dropout1d
+
+
+class Dropout2d(_ChannelDropout):
+    """Channel dropout for [n, c, h, w]."""
+
+    def _function(self):
+        return F.dropout2d
+
+
+class Dropout3d(_ChannelDropout):
+    """Channel dropout for [n, c, d, h, w] or [c, d, h, w]."""
+
+    def _function(self):
+        return F.dropout3d
