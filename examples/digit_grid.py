@@ -15,14 +15,30 @@ _FONT = {
     "8": "75757",
     "9": "75717",
     "%": "51245",
+    ".": "00002",
     " ": "00000",
+    "a": "75755",
+    "c": "74447",
+    "e": "74747",
+    "h": "55755",
+    "l": "44447",
+    "n": "75555",
+    "o": "75557",
+    "p": "75744",
+    "r": "75765",
+    "s": "74717",
+    "t": "72222",
+    "u": "55557",
+    "y": "55722",
+    "i": "72227",
+    "g": "74557",
 }
 _GREEN, _RED = (90, 220, 110), (255, 90, 80)
 _SCALE = 2  # dots and pixels are drawn as squares of this side
 _CELL_WIDTH, _CELL_HEIGHT = 32 * _SCALE, 38 * _SCALE
 
 
-def _write(picture, text, top, left, color):
+def write_text(picture, text, top, left, color):
     ink = torch.tensor(color, dtype=torch.uint8)
     for number, character in enumerate(text):
         for row, dots in enumerate(_FONT[character]):
@@ -46,5 +62,5 @@ def draw_grid(images, labels, answers, confidence, columns=10):
         answer = int(answers[i])
         color = _GREEN if answer == int(labels[i]) else _RED
         text = f"{answer} {100 * float(confidence[i]):3.0f}%"
-        _write(picture, text, top + 30 * _SCALE, left + 4, color)
+        write_text(picture, text, top + 30 * _SCALE, left + 4, color)
     return picture
