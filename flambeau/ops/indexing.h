@@ -8,6 +8,7 @@
 namespace flambeau::ops {
 
 extern const Op<Tensor(const Tensor&, Dim, const Tensor&)> index_select;
+extern const Op<Tensor(const Tensor&, Dim, const Tensor&, bool)> gather;
 
 /// The size of a dim as a 0-d int64 tensor, traced.
 Tensor size_value(const Tensor& x, int64_t dim);

@@ -13,6 +13,7 @@ using RandomFactory = Tensor(const Sizes&, std::optional<DType>, std::optional<s
                              std::optional<Device>, std::optional<bool>);
 extern const Op<RandomFactory> rand;
 extern const Op<RandomFactory> randn;
+extern const Op<Tensor(const Tensor&, const Number&, bool)> dropout;
 extern const Op<Tensor(Size, std::optional<DType>, std::optional<std::string>,
                        std::optional<Device>, std::optional<bool>)>
     randperm;

@@ -8,6 +8,7 @@
 #include "flambeau/base/error.h"
 #include "flambeau/base/threads.h"
 #include "flambeau/ops/copy.h"
+#include "flambeau/ops/creation.h"
 #include "flambeau/ops/indexing.h"
 #include "flambeau/ops/typing.h"
 #include "flambeau/ops/view.h"
@@ -63,7 +64,8 @@ Tensor first_positions(const Tensor& self, int64_t count, bool descending) {
     auto body = [&](int64_t begin, int64_t end) {
       std::vector<Entry> row(static_cast<size_t>(length));
       for (int64_t r = begin; r < end; ++r) {
-        for (int64_t i = 0; i < length; ++i) row[static_cast<size_t>(i)] = {data[r * length + i], i};
+        for (int64_t i = 0; i < length; ++i)
+          row[static_cast<size_t>(i)] = {data[r * length + i], i};
         auto before = [descending](const Entry& a, const Entry& b) {
           if (descending ? below(b.key, a.key) : below(a.key, b.key)) return true;
           if (descending ? below(a.key, b.key) : below(b.key, a.key)) return false;
@@ -73,7 +75,8 @@ Tensor first_positions(const Tensor& self, int64_t count, bool descending) {
           std::partial_sort(row.begin(), row.begin() + count, row.end(), before);
         else
           std::sort(row.begin(), row.end(), before);
-        for (int64_t i = 0; i < count; ++i) out[r * count + i] = row[static_cast<size_t>(i)].position;
+        for (int64_t i = 0; i < count; ++i)
+          out[r * count + i] = row[static_cast<size_t>(i)].position;
       }
     };
     over_rows(rows, length, body);
@@ -143,18 +146,17 @@ the largest. Errors: RuntimeError for complex dtypes, IndexError for a dim out o
       Tensor at = contiguous_copy(ordered(self, d, length, descending, "sort"));
       return std::tuple{along(self, d, at), at};
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 const Op<Pair2(const Tensor&, bool, Dim, bool)> sort_stable{
-    "sort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> (Tensor values, "
+    "sort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> (Tensor "
+    "values, "
     "Tensor indices)",
     R"(sort.)",
     [](const Tensor& self, bool stable, Dim dim, bool descending) {
       return sort(self, dim, descending, stable);
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 const Op<Tensor(const Tensor&, Dim, bool, bool)> argsort{
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
@@ -164,13 +166,12 @@ const Op<Tensor(const Tensor&, Dim, bool, bool)> argsort{
       int64_t length = self.dim() == 0 ? 1 : self.size(d);
       return contiguous_copy(ordered(self, d, length, descending, "argsort"));
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 const Op<Tensor(const Tensor&)> msort{
     "msort(Tensor self) -> Tensor", R"(sort along the first dim, the values.)",
     [](const Tensor& self) { return std::get<0>(sort(self, Dim(0), false, true)); },
-    kFunction | kMethod, BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 const Op<Pair2(const Tensor&, Size, Dim, bool, bool)> topk{
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
@@ -185,8 +186,7 @@ elements the first come first. Errors: RuntimeError for k outside the dim, Index
       Tensor at = contiguous_copy(ordered(self, d, k.value, largest, "topk"));
       return std::tuple{along(self, d, at), at};
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 namespace {
 
@@ -203,8 +203,8 @@ Pair2 element_at(const Tensor& self, int64_t dim, int64_t place, bool keepdim, c
 /// The lower median of each row; a row with NaN has NaN, unless they are left out.
 Pair2 median_of(const Tensor& self, Dim dim, bool keepdim, bool without_nan, const char* name) {
   int64_t d = dim_of(self, dim, name);
-  check(self.dim() == 0 || self.size(d) > 0, ErrorKind::index, name,
-        "(): Expected reduction dim ", d, " to have non-zero size.");
+  check(self.dim() == 0 || self.size(d) > 0, ErrorKind::index, name, "(): Expected reduction dim ",
+        d, " to have non-zero size.");
   if (self.dim() == 0) return element_at(self, 0, 0, keepdim, name);
   Rows r = rows_of(self, d);
   Tensor order = first_positions(r.x, self.size(d), false);
@@ -216,7 +216,8 @@ Pair2 median_of(const Tensor& self, Dim dim, bool keepdim, bool without_nan, con
     for (int64_t i = 0; i < r.x.size(0); ++i) {
       int64_t numbers = n;
       if constexpr (std::is_floating_point_v<T>)
-        numbers = n - std::count_if(data + i * n, data + (i + 1) * n, [](T v) { return std::isnan(v); });
+        numbers =
+            n - std::count_if(data + i * n, data + (i + 1) * n, [](T v) { return std::isnan(v); });
       int64_t place = numbers == n || without_nan ? std::max<int64_t>(numbers - 1, 0) / 2 : numbers;
       at.data_as<int64_t>()[i] = order.data_as<int64_t>()[i * n + place];
     }
@@ -232,9 +233,8 @@ Pair2 median_of(const Tensor& self, Dim dim, bool keepdim, bool without_nan, con
 Tensor median_of_all(const Tensor& self, bool without_nan, const char* name) {
   Tensor x = reshape(self, Sizes{Size(self.numel())});
   if (self.numel() == 0) {
-    Tensor nan = empty_tensor({}, self.dtype());
     check(is_float(self.dtype()), ErrorKind::runtime, name, ": needs at least one element");
-    return convert(full_nan(), self.dtype());
+    return full(Sizes(), Number(std::nan("")), self.dtype());
   }
   return std::get<0>(median_of(x, Dim(0), false, without_nan, name));
 }
@@ -248,51 +248,49 @@ const Op<Pair2(const Tensor&, Size, Dim, bool)> kthvalue{
     [](const Tensor& self, Size k, Dim dim, bool keepdim) {
       int64_t d = dim_of(self, dim, "kthvalue");
       int64_t length = self.dim() == 0 ? 1 : self.size(d);
-      check(length > 0 || self.dim() == 0, ErrorKind::index,
-            "kthvalue(): Expected reduction dim ", d, " to have non-zero size.");
+      check(length > 0 || self.dim() == 0, ErrorKind::index, "kthvalue(): Expected reduction dim ",
+            d, " to have non-zero size.");
       check(k.value >= 1 && k.value <= length, ErrorKind::runtime,
             "kthvalue(): selected number k out of range for dimension ", d);
       return element_at(self, d, k.value - 1, keepdim, "kthvalue");
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 const Op<Tensor(const Tensor&)> median{
     "median(Tensor self) -> Tensor",
     R"(The median of all elements, of an even number the lower one; NaN where there is one.)",
-    [](const Tensor& self) { return median_of_all(self, false, "median"); }, kFunction | kMethod,
-    BodyKind::direct};
+    [](const Tensor& self) { return median_of_all(self, false, "median"); },
+    kFunction | kMethod | kOut, BodyKind::direct};
 const Op<Pair2(const Tensor&, Dim, bool)> median_dim{
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     R"(Medians along `dim` and where they are; see median.)",
     [](const Tensor& self, Dim dim, bool keepdim) {
       return median_of(self, dim, keepdim, false, "median");
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 const Op<Tensor(const Tensor&)> nanmedian{
     "nanmedian(Tensor self) -> Tensor", R"(The median of the elements that are not NaN.)",
-    [](const Tensor& self) { return median_of_all(self, true, "nanmedian"); }, kFunction | kMethod,
-    BodyKind::direct};
+    [](const Tensor& self) { return median_of_all(self, true, "nanmedian"); },
+    kFunction | kMethod | kOut, BodyKind::direct};
 const Op<Pair2(const Tensor&, Dim, bool)> nanmedian_dim{
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     R"(Medians along `dim` of the elements that are not NaN, and where they are.)",
     [](const Tensor& self, Dim dim, bool keepdim) {
       return median_of(self, dim, keepdim, true, "nanmedian");
     },
-    kFunction | kMethod,
-    BodyKind::direct};
+    kFunction | kMethod | kOut, BodyKind::direct};
 
 namespace {
 
 /// Where `values` belong in ascending `sorted` rows: [.., n] in [.., length].
 Tensor searched(const Tensor& sorted, const Tensor& values, bool right, bool int32,
                 const char* name) {
-  check(sorted.dtype() == values.dtype(), ErrorKind::runtime, name,
-        "(): boundary tensor and input value tensor should have same dtype, but got boundary dtype ",
-        sorted.dtype(), " and input dtype ", values.dtype());
+  check(
+      sorted.dtype() == values.dtype(), ErrorKind::runtime, name,
+      "(): boundary tensor and input value tensor should have same dtype, but got boundary dtype ",
+      sorted.dtype(), " and input dtype ", values.dtype());
   int64_t length = sorted.size(sorted.dim() - 1), rows = length ? sorted.numel() / length : 0;
-  int64_t each = sorted.dim() == 1 ? values.numel()
+  int64_t each = sorted.dim() == 1   ? values.numel()
                  : values.dim() == 0 ? 1
                                      : values.size(values.dim() - 1);
   Tensor result = empty_tensor(values.sizes(), DType::int64);
@@ -320,7 +318,8 @@ bool goes_right(bool right, const std::optional<std::string>& side, const char* 
   check(*side == "left" || *side == "right", ErrorKind::runtime, name,
         "(): side can only be 'left' or 'right' but got ", *side);
   check(!right || *side == "right", ErrorKind::runtime, name,
-        "(): side and right can't be set to opposites, got side of ", *side, " while right was True");
+        "(): side and right can't be set to opposites, got side of ", *side,
+        " while right was True");
   return *side == "right";
 }
 
@@ -342,25 +341,26 @@ the sequence. Errors: RuntimeError for sizes or dtypes that do not fit.)",
           bool fits = sorted.dim() == 1 || sorted.dim() == self.dim();
           for (int64_t d = 0; fits && sorted.dim() > 1 && d + 1 < sorted.dim(); ++d)
             fits = sorted.size(d) == self.size(d);
-          check(fits, ErrorKind::runtime,
-                "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
-                "of boundaries tensor and input value tensor must match, but we got boundaries "
-                "tensor ",
-                sorted.sizes(), " and input value tensor ", self.sizes());
+          check(
+              fits, ErrorKind::runtime,
+              "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
+              "of boundaries tensor and input value tensor must match, but we got boundaries "
+              "tensor ",
+              sorted.sizes(), " and input value tensor ", self.sizes());
           Tensor rows = sorted;
           if (sorter) {
-            check(sorter->sizes() == sorted.sizes() && sorter->dtype() == DType::int64,
-                  ErrorKind::runtime,
-                  "searchsorted(): boundary and sorter must have the same size and the sorter dtype "
-                  "int64, but got ",
-                  sorted.sizes(), " and ", sorter->sizes());
+            check(
+                sorter->sizes() == sorted.sizes() && sorter->dtype() == DType::int64,
+                ErrorKind::runtime,
+                "searchsorted(): boundary and sorter must have the same size and the sorter dtype "
+                "int64, but got ",
+                sorted.sizes(), " and ", sorter->sizes());
             rows = gather(sorted, Dim(sorted.dim() - 1), *sorter, false);
           }
           return searched(rows, self, goes_right(right, side, "searchsorted"), out_int32,
                           "searchsorted");
         },
-        kFunction,
-        BodyKind::direct};
+        kFunction | kOut, BodyKind::direct};
 
 const Op<Tensor(const Tensor&, const Number&, bool, bool, std::optional<std::string>,
                 std::optional<Tensor>)>
@@ -370,14 +370,14 @@ const Op<Tensor(const Tensor&, const Number&, bool, bool, std::optional<std::str
         R"(searchsorted of one number.)",
         [](const Tensor& sorted, const Number& self, bool out_int32, bool right,
            std::optional<std::string> side, std::optional<Tensor> sorter) {
-          return searchsorted(sorted, number_tensor(self, sorted.dtype()), out_int32, right, side,
+          return searchsorted(sorted, full(Sizes(), self, sorted.dtype()), out_int32, right, side,
                               sorter);
         },
-        kFunction,
-        BodyKind::direct};
+        kFunction | kOut, BodyKind::direct};
 
 const Op<Tensor(const Tensor&, const Tensor&, bool, bool)> bucketize{
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) "
+    "-> "
     "Tensor",
     R"(The number of the bucket of each element between ascending boundaries [n]: searchsorted.)",
     [](const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
@@ -386,17 +386,16 @@ const Op<Tensor(const Tensor&, const Tensor&, bool, bool)> bucketize{
             ")");
       return searched(boundaries, self, right, out_int32, "bucketize");
     },
-    kFunction,
-    BodyKind::direct};
+    kFunction | kOut, BodyKind::direct};
 
 const Op<Tensor(const Number&, const Tensor&, bool, bool)> bucketize_number{
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) "
+    "-> "
     "Tensor",
     R"(bucketize of one number.)",
     [](const Number& self, const Tensor& boundaries, bool out_int32, bool right) {
-      return bucketize(number_tensor(self, boundaries.dtype()), boundaries, out_int32, right);
+      return bucketize(full(Sizes(), self, boundaries.dtype()), boundaries, out_int32, right);
     },
-    kFunction,
-    BodyKind::direct};
+    kFunction | kOut, BodyKind::direct};
 
 }  // namespace flambeau::ops
