@@ -53,7 +53,7 @@ memory", 1997.)",
           Tensor result = prim::mul(out, prim::tanh(next));
           return std::tuple{to_dtype(result, h.dtype()), to_dtype(next, c.dtype())};
         },
-        0};
+        kFunction};
 
 const Op<Tensor(const Tensor&, const Tensor&, const Tensor&, std::optional<Tensor>)> gru_step{
     "_gru_step(Tensor gates, Tensor h, Tensor weight, Tensor? bias) -> Tensor",
@@ -69,7 +69,7 @@ Source: Cho et al., "Learning phrase representations using RNN encoder-decoder",
       Tensor next = prim::add(fresh, prim::mul(update, prim::sub(before, fresh)));
       return to_dtype(next, h.dtype());
     },
-    0};
+    kFunction};
 
 const Op<Tensor(const Tensor&, const Tensor&, const Tensor&, std::optional<Tensor>, bool)> rnn_step{
     "_rnn_step(Tensor gates, Tensor h, Tensor weight, Tensor? bias, bool relu) -> Tensor",
@@ -82,6 +82,6 @@ of the projections.)",
       Tensor next = relu ? prim::maximum(sum, prim::zeros_like(sum)) : prim::tanh(sum);
       return to_dtype(next, h.dtype());
     },
-    0};
+    kFunction};
 
 }  // namespace flambeau::ops

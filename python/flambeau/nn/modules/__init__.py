@@ -29,6 +29,13 @@ from .activation import (
     Tanhshrink,
     Threshold,
 )
+from .attention import (
+    MultiheadAttention,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from .batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -86,8 +93,22 @@ from .pooling import (
     MaxPool3d,
 )
 from .regularization import Dropout, Dropout1d, Dropout2d, Dropout3d, Embedding, LayerNorm, RMSNorm
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 
 __all__ = [
+    "MultiheadAttention",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "GRU",
+    "LSTM",
+    "RNN",
+    "GRUCell",
+    "LSTMCell",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "Conv1d",
     "Conv2d",
     "Conv3d",
