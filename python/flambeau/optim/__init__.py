@@ -2,7 +2,22 @@
 
 from . import lr_scheduler
 from .adam import Adam, AdamW
+from .adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, RMSprop, Rprop
 from .optimizer import Optimizer
 from .sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adagrad",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Optimizer",
+    "lr_scheduler",
+]

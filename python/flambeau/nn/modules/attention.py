@@ -20,8 +20,8 @@ class MultiheadAttention(Module):
 
     query [l, n, embed_dim], key [s, n, kdim], value [s, n, vdim], or with n first (batch_first), or
     without n. Returns the result, of query's sizes, and the weights: [n, l, s], averaged over
-    heads, or [n, heads, l, s]. key_padding_mask [n, s] and attn_mask [l, s] or [n * heads, l, s]: true, or
-    what is added, hides a key.
+    heads, or [n, heads, l, s]. key_padding_mask [n, s] and attn_mask [l, s] or [n * heads, l, s]:
+    true, or what is added, hides a key.
     """
 
     def __init__(
