@@ -3,6 +3,7 @@
 #include "device_object.h"
 #include "dlpack.h"
 #include "dtype_object.h"
+#include "function_node.h"
 #include "functions.h"
 #include "generator_object.h"
 #include "hooks.h"
@@ -31,7 +32,7 @@ int fill_module(PyObject* module) {
         add_tensor_types(module);
         for (PyMethodDef* functions :
              {plain_functions, construct_functions, dlpack_functions, autograd_functions,
-              pickle_functions, file_functions, deferred_functions}) {
+              pickle_functions, file_functions, deferred_functions, function_node_functions}) {
           check_status(PyModule_AddFunctions(module, functions));
         }
         add_pickle_functions(module);

@@ -253,6 +253,12 @@ PyObject* wrap_node(const autograd::NodePointer& node) {
   return self.release();
 }
 
+autograd::NodePointer node_of(PyObject* object) {
+  check(PyObject_TypeCheck(object, &node_type), ErrorKind::type, "expected a Node, got ",
+        type_name_of(object));
+  return cast(object)->node;
+}
+
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
   PyObject *gradient = Py_None, *retain = Py_None, *create = Py_None, *inputs = Py_None;

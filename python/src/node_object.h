@@ -9,6 +9,9 @@ namespace flambeau::python {
 /// A new reference: the same object as long as one is alive. None for a null node.
 PyObject* wrap_node(const autograd::NodePointer& node);
 
+/// The node of such an object; a type Error for another one.
+autograd::NodePointer node_of(PyObject* object);
+
 /// tensor.backward(gradient, retain_graph, create_graph, inputs)
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs);
 

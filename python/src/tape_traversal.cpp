@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "function_node.h"
 #include "hooks.h"
 #include "tensor_object.h"
 
@@ -25,6 +26,7 @@ class Walk {
           *node, [this](const autograd::Hook& hook) { visit_function(function_of(hook)); },
           [this](const autograd::NodePreHook& hook) { visit_function(function_of(hook)); },
           [this](const autograd::NodeHook& hook) { visit_function(function_of(hook)); });
+      visit(context_of(*node));
       for (const autograd::Edge& edge : node->next_edges()) meet(edge.node);
       node->visit_saved([this](const Tensor& t) { meet(t.impl()); });
     }
