@@ -212,7 +212,6 @@ def test_shuffling():
 @pytest.mark.parametrize(
     "settings, error, text",
     [
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2 is not implemented; allowed: 0"),
         ({"num_workers": -1}, ValueError, "should be non-negative"),
         ({"batch_size": 0}, ValueError, "got batch_size=0"),
         ({"sampler": [0], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),

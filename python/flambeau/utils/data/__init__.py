@@ -1,7 +1,7 @@
 """Datasets, samplers and the DataLoader."""
 
 from .collate import default_collate, default_convert
-from .dataloader import DataLoader, get_worker_info
+from .dataloader import DataLoader
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -20,6 +20,7 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .workers import get_worker_info
 
 __all__ = [
     "BatchSampler",

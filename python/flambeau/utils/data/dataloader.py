@@ -6,14 +6,10 @@ import flambeau
 from flambeau.utils.data.collate import default_collate, default_convert
 from flambeau.utils.data.dataset import IterableDataset, TensorDataset
 from flambeau.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from flambeau.utils.data.workers import WorkerIterator, Workers
 
 # What a loader was made with and its samplers do not look at again.
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-
-
-def get_worker_info():
-    """What a worker process knows about itself: None, since samples are made by the caller."""
-    return None
 
 
 class DataLoader:
@@ -21,7 +17,11 @@ class DataLoader:
 
     `batch_size` samples go through `collate_fn`; None for single samples. `shuffle` draws a new
     order each time; `sampler` and `batch_sampler` say the order themselves. The last, smaller batch
-    is left out with `drop_last`. Samples are made by the calling process: `num_workers` must be 0.
+    is left out with `drop_last`. Samples are made by the calling process, or by `num_workers`
+    processes, each `prefetch_factor` (2) batches ahead; see docs/data.md. `timeout` seconds are
+    waited for a batch (0: for ever). Workers start with each pass, or stay with
+    `persistent_workers`; `in_order=False` gives batches as they come. Pinned memory is the same as
+    other memory here.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class DataLoader:
                 "num_workers option should be non-negative; use num_workers=0 to disable "
                 "multiprocessing."
             )
-        if num_workers > 0:
-            raise NotImplementedError(
-                f"DataLoader: num_workers={num_workers} is not implemented; allowed: 0"
-            )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
-        if prefetch_factor is not None:
+        if num_workers == 0 and timeout:
+            raise ValueError("timeout option needs num_workers > 0")
+        if prefetch_factor is not None and prefetch_factor < 1:
+            raise ValueError(f"prefetch_factor must be positive, got {prefetch_factor}")
+        if num_workers == 0 and prefetch_factor is not None:
             raise ValueError("prefetch_factor option needs num_workers > 0; got num_workers=0")
-        if persistent_workers:
+        if num_workers == 0 and persistent_workers:
             raise ValueError("persistent_workers option needs num_workers > 0")
         self.dataset = dataset
         self.num_workers = num_workers
@@ -68,6 +68,9 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor
         self.persistent_workers = persistent_workers
         self.generator = generator
+        self.in_order = in_order
+        self.multiprocessing_context = multiprocessing_context
+        self._workers = None
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
             given = {"sampler": sampler, "batch_sampler": batch_sampler}
@@ -115,6 +118,8 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def __iter__(self):
+        if self.num_workers:
+            return self._iterate_with_workers()
         if self._iterable:
             return self._iterate_stream()
         if self.batch_sampler is None:
@@ -122,6 +127,19 @@ class DataLoader:
         if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
             return self._iterate_tensors()
         return (self.collate_fn(self._samples(batch)) for batch in self.batch_sampler)
+
+    def _iterate_with_workers(self):
+        workers = self._workers
+        if workers is None or not self.persistent_workers or not workers.is_alive():
+            seed = flambeau.randint(0, 2**62, (), generator=self.generator)
+            workers = Workers(self, int(seed))
+            if self.persistent_workers:
+                self._workers = workers
+        if self._iterable:
+            requests = itertools.repeat(None)
+        else:
+            requests = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        return WorkerIterator(self, workers, requests)
 
     def _samples(self, positions):
         if hasattr(self.dataset, "__getitems__"):
