@@ -18,6 +18,10 @@ Size size_from_end(const Tensor& t, int64_t d) { return graph::size_of(t, t.dim(
 
 /// Heads repeated so that there are as many as `query` has: [.., heads, length, width].
 Tensor repeated_heads(const Tensor& x, const Tensor& query) {
+  check(x.dim() >= 3 && query.dim() >= 3, ErrorKind::runtime,
+        "scaled_dot_product_attention: enable_gqa needs tensors of at least 3 dims [.., heads, "
+        "length, width], got ",
+        query.sizes(), " and ", x.sizes());
   Sizes sizes = graph::sizes_of(x);
   size_t head = sizes.size() - 3;
   Size wanted = size_from_end(query, -3);

@@ -124,8 +124,8 @@ class DerivativeBuilder {
     result->outputs = static_cast<int32_t>(forward.outputs.size());
     for (ValueId v : forward.outputs) {
       const graph::Node* n = forward.node_of(v);
-      result->differentiable.push_back(is_inexact(forward.value(v).dtype) &&
-                                       !(n && n->primitive->kind == PrimitiveKind::barrier));
+      bool constant = rule_ && n && n->primitive->kind == PrimitiveKind::barrier;
+      result->differentiable.push_back(is_inexact(forward.value(v).dtype) && !constant);
     }
     add_cotangent_inputs();
     std::vector<Tensor> cotangents = rule_ ? by_rule() : by_primitives();

@@ -35,7 +35,8 @@ struct Derivative {
   std::vector<int32_t> wanted;       // forward inputs whose cotangents are computed
   std::vector<bool> has_cotangent;   // by element of `wanted`: false where it is always zero
   int32_t outputs = 0;               // of the original program
-  std::vector<bool> differentiable;  // by output: false for integers and behind a barrier
+  std::vector<bool> differentiable;  // by output: false for integers, and where a rule's result is
+                                     // a barrier's
   std::vector<graph::SizeId>
       sizes;  // size formulas of the forward program that are the backward's size arguments
 };

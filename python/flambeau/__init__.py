@@ -31,7 +31,17 @@ _PACKAGES = (
     "xpu",
 )
 # The same for names of these modules.
-_MEMBERS = {"save": "serialization", "load": "serialization"}
+_MEMBERS = {
+    "broadcast_tensors": "functional",
+    "cartesian_prod": "functional",
+    "einsum": "functional",
+    "load": "serialization",
+    "meshgrid": "functional",
+    "save": "serialization",
+    "tensordot": "functional",
+    "unique": "functional",
+    "unique_consecutive": "functional",
+}
 
 
 def _publish_namespaces():
@@ -79,6 +89,21 @@ from flambeau.random import (  # noqa: E402, F401
     set_rng_state,
 )
 from flambeau.version import __version__  # noqa: E402, F401
+
+
+def _method_of(name):
+    """A function of flambeau.functional as a method of tensors."""
+
+    def method(self, *args, **kwargs):
+        return __getattr__(name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See flambeau.{name}."
+    return method
+
+
+for _name in ("unique", "unique_consecutive"):
+    setattr(Tensor, _name, _method_of(_name))  # noqa: F405
 
 
 def __getattr__(name):

@@ -271,8 +271,6 @@ def test_data_loader():
     assert [b.tolist() for b in DataLoader(Stream(), batch_size=2)] == [[0, 1], [2, 3], [4]]
     parts = random_split(data, [0.6, 0.4])
     assert [len(p) for p in parts] == [3, 2]
-    with pytest.raises(NotImplementedError, match="num_workers=2"):
-        DataLoader(data, num_workers=2)
 
 
 def test_a_network_learns():

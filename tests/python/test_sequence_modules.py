@@ -137,6 +137,9 @@ def test_attention_of_a_row_does_not_depend_on_its_batch():
 
 
 def test_bad_input():
+    with pytest.raises(RuntimeError, match="at least 3 dims"):
+        q, k = torch.ones(9, 4, 3), torch.ones(4, 3)
+        nn.functional.scaled_dot_product_attention(q, k, k, enable_gqa=True)
     with pytest.raises(RuntimeError, match="input_size"):
         nn.LSTM(4, 6)(torch.zeros(5, 3, 5))
     with pytest.raises(RuntimeError, match="hidden"):

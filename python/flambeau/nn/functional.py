@@ -223,3 +223,33 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """Zeros whole channels of [n, c, d, h, w] or [c, d, h, w] with probability p."""
     return _channel_dropout(input, p, training, inplace, 3, "dropout3d")
+
+
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
+    """See flambeau.nn.interpolation.interpolate."""
+    from flambeau.nn.interpolation import interpolate as resize
+
+    return resize(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """interpolate under its former name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """interpolate with mode nearest."""
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """interpolate with mode bilinear and aligned corners."""
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

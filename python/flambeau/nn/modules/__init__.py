@@ -94,8 +94,12 @@ from .pooling import (
 )
 from .regularization import Dropout, Dropout1d, Dropout2d, Dropout3d, Embedding, LayerNorm, RMSNorm
 from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
+from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "MultiheadAttention",
     "TransformerDecoder",
     "TransformerDecoderLayer",
