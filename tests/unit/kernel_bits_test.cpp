@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "flambeau/autograd/autograd.h"
 #include "flambeau/base/threads.h"
 #include "flambeau/emit/code.h"
 #include "flambeau/run/executable.h"
@@ -59,6 +60,9 @@ void expect_same_bits(const samples::Sample& s, DType dtype) {
     emit::set_target({best.features, width});
     EXPECT_EQ(bytes_of(s.run(operands)), wanted) << s.name << ", vectors of " << width << " bytes";
   }
+  // The least that there must be, whatever the machine has.
+  emit::set_target({"x86-64-v3", 32});
+  EXPECT_EQ(bytes_of(s.run(operands)), wanted) << s.name << ", x86-64-v3";
   emit::set_target(best);
 }
 
@@ -90,6 +94,50 @@ TEST(SameBits, ARowOfAProductDoesNotDependOnItsBatch) {
           << row << " " << rows;
     }
   }
+}
+
+TEST(SameBits, CotangentsOfConvolutions) {
+  // Both ways of the weight's cotangent: few and many channels.
+  for (int64_t channels : {2, 50}) {
+    Tensor x = samples::random_tensor({3, channels, 7, 9}),
+           w = samples::random_tensor({4, channels, 3, 3});
+    auto gradients = [&] {
+      Tensor a = autograd::detach(x), b = autograd::detach(w);
+      autograd::set_requires_grad(a, true);
+      autograd::set_requires_grad(b, true);
+      Tensor y = std::get<Tensor>(samples::call_named(
+          "convolution", "",
+          {a, b, std::monostate(), DimList{1}, DimList{1}, DimList{1}, false, DimList{0}, Dim(1)}));
+      Tensor c = std::get<Tensor>(samples::call_named("sin", "", {autograd::detach(y)}));
+      std::vector<char> all;
+      for (const Tensor& g : autograd::gradients({y}, {a, b}, {c}, false, false, false)) {
+        std::vector<char> bytes = bytes_of(g);
+        all.insert(all.end(), bytes.begin(), bytes.end());
+      }
+      return all;
+    };
+    std::vector<char> wanted = gradients();
+    int threads = num_threads();
+    set_num_threads(1);
+    EXPECT_EQ(gradients(), wanted) << channels << " channels, 1 thread";
+    set_num_threads(threads);
+    emit::Target best = emit::target();
+    emit::set_target({"x86-64-v3", 32});
+    EXPECT_EQ(gradients(), wanted) << channels << " channels, x86-64-v3";
+    emit::set_target(best);
+  }
+}
+
+TEST(SameBits, AnImageDoesNotDependOnItsBatch) {
+  Tensor x = samples::random_tensor({5, 3, 8, 8}), w = samples::random_tensor({4, 3, 3, 3});
+  auto run = [&](const Tensor& input) {
+    return bytes_of(
+        std::get<Tensor>(samples::call_named("convolution", "",
+                                             {input, w, std::monostate(), DimList{1}, DimList{1},
+                                              DimList{1}, false, DimList{0}, Dim(1)})));
+  };
+  std::vector<char> whole = run(x), one = run(view_tensor(x, {1, 3, 8, 8}, x.strides(), 2 * 192));
+  EXPECT_EQ(std::memcmp(one.data(), whole.data() + 2 * one.size(), one.size()), 0);
 }
 
 }  // namespace

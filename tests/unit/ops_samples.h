@@ -58,7 +58,34 @@ inline std::vector<Sample> all() {
     return std::get<Tensor>(
         call_named("layer_norm", "", {x[0], Sizes{Size(x[0].size(-1))}, x[1], x[2]}));
   };
+  auto convolution = [](DimList stride, DimList padding, DimList dilation, bool transposed,
+                        int64_t groups) {
+    return [=](const std::vector<Tensor>& x) {
+      return std::get<Tensor>(call_named(
+          "convolution", "",
+          {x[0], x[1], x[2], stride, padding, dilation, transposed, DimList{0}, Dim(groups)}));
+    };
+  };
+  auto pool = [](const char* name) {
+    return [=](const std::vector<Tensor>& x) {
+      return std::get<Tensor>(
+          call_named(name, "", {x[0], DimList{3, 2}, std::monostate(), DimList{1, 0}}));
+    };
+  };
   return {
+      {"conv2d", convolution({1}, {1}, {1}, false, 1), {{2, 3, 9, 11}, {5, 3, 3, 3}, {5}}},
+      {"conv2d of many channels",
+       convolution({1}, {0}, {1}, false, 1),
+       {{1, 40, 6, 7}, {9, 40, 3, 3}, {9}}},
+      {"conv2d with steps and groups",
+       convolution({2, 1}, {1, 2}, {1, 2}, false, 2),
+       {{2, 4, 9, 8}, {6, 2, 3, 2}, {6}}},
+      {"conv1d", convolution({3}, {2}, {2}, false, 1), {{2, 3, 30}, {4, 3, 5}, {4}}},
+      {"conv3d", convolution({1}, {1}, {1}, false, 1), {{1, 2, 4, 5, 6}, {3, 2, 2, 3, 2}, {3}}},
+      {"conv_transpose2d", convolution({2}, {1}, {1}, true, 1), {{2, 3, 5, 4}, {3, 2, 3, 3}, {2}}},
+      {"max_pool2d", pool("nn.functional.max_pool2d"), {{2, 3, 9, 20}}},
+      {"avg_pool2d", pool("nn.functional.avg_pool2d"), {{2, 3, 9, 20}}},
+      {"group_norm", unary("nn.functional.group_norm", "", {Dim(2)}), {{3, 4, 5, 6}}},
       {"add", binary("add", "Tensor"), {{7, 33}, {33}}},
       {"mul broadcast both", binary("mul", "Tensor"), {{5, 1, 9}, {4, 1}}},
       {"exp", unary("exp"), {{130}}},

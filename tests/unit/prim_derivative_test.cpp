@@ -137,6 +137,17 @@ std::vector<Sample> samples_of_primitives() {
       {{3, 4}});
   add("dot", [](const std::vector<Tensor>& x) { return prim::dot(x[0], x[1]); },
       {{2, 3, 4}, {2, 4, 5}});
+  for (int64_t step : {1, 2}) {
+    prim::Window w{{step, 1}, {1, 2}, {2, 2}};
+    add("conv", [w](const std::vector<Tensor>& x) { return prim::conv(x[0], x[1], w); },
+        {{2, 1, 2, 5, 4}, {1, 3, 2, 2, 2}});
+    add("conv_weight_by_outer",
+        [w](const std::vector<Tensor>& x) { return prim::conv_weight(x[0], x[1], w); },
+        {{2, 1, 2, 5, 4}, {2, 1, 3, step == 1 ? 4 : 2, 2}});
+  }
+  add("conv_weight",
+      [](const std::vector<Tensor>& x) { return prim::conv_weight(x[0], x[1], {{1}, {1}, {2}}); },
+      {{1, 1, 24, 3}, {1, 1, 2, 2}});
   return all;
 }
 
