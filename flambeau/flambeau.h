@@ -24,12 +24,14 @@
 #include "flambeau/io/tensor_files.h"
 #include "flambeau/ops/activation.h"
 #include "flambeau/ops/arithmetic.h"
+#include "flambeau/ops/convolution.h"
 #include "flambeau/ops/copy.h"
 #include "flambeau/ops/creation.h"
 #include "flambeau/ops/indexing.h"
 #include "flambeau/ops/loss.h"
 #include "flambeau/ops/matmul.h"
 #include "flambeau/ops/optimizer.h"
+#include "flambeau/ops/pooling.h"
 #include "flambeau/ops/random.h"
 #include "flambeau/ops/reduce.h"
 #include "flambeau/ops/softmax.h"
@@ -41,6 +43,9 @@ namespace flambeau {
 
 using ops::argmax;
 using ops::clone;
+using ops::conv1d;
+using ops::conv2d;
+using ops::conv3d;
 using ops::cross_entropy;
 using ops::full;
 using ops::gelu;
@@ -57,6 +62,11 @@ using ops::reshape;
 using ops::silu;
 using ops::softmax;
 using ops::transpose;
+
+/// The largest element of each window of [n, c, h, w]; the stride is the kernel's size.
+inline Tensor max_pool2d(const Tensor& x, const DimList& kernel) {
+  return std::get<Tensor>(ops::max_pool2d(x, kernel));
+}
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add_tensor(a, b); }
 inline Tensor operator+(const Tensor& a, const Number& b) { return ops::add_scalar(a, b); }

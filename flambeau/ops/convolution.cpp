@@ -335,8 +335,8 @@ Tensor convolved_by_name(const Tensor& input, const Tensor& weight,
   return convolved(x, weight, bias, stride, even, dilation, false, {0}, groups, rank, name);
 }
 
-using Conv = Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, const DimList&,
-                       const DimList&, const DimList&, Dim)>;
+}  // namespace
+
 using ConvByName = Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, const DimList&,
                              const std::string&, const DimList&, Dim)>;
 using ConvTranspose = Op<Tensor(const Tensor&, const Tensor&, std::optional<Tensor>, const DimList&,
@@ -386,7 +386,5 @@ FLAMBEAU_CONV(1, "[n, c, l]");
 FLAMBEAU_CONV(2, "[n, c, h, w]");
 FLAMBEAU_CONV(3, "[n, c, d, h, w]");
 #undef FLAMBEAU_CONV
-
-}  // namespace
 
 }  // namespace flambeau::ops

@@ -1,4 +1,6 @@
 // Pooling: the largest element or the mean of windows, over the last one to three dims.
+#include "flambeau/ops/pooling.h"
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -570,8 +572,8 @@ const Op<std::tuple<Tensor, Tensor>(const Tensor&, const Sizes&, Dim)> adaptive_
     BodyKind::composite,
     adaptive_max_rule};
 
-using MaxPool = Op<Argument(const Tensor&, const DimList&, std::optional<DimList>, const DimList&,
-                            const DimList&, bool, bool)>;
+}  // namespace
+
 using AdaptiveMean = Op<Tensor(const Tensor&, const Sizes&)>;
 using AdaptiveMax = Op<Argument(const Tensor&, const Sizes&, bool)>;
 
@@ -649,7 +651,5 @@ unless count_include_pad, or by divisor_override. Shapes and errors: see max_poo
 FLAMBEAU_AVG_POOL(2);
 FLAMBEAU_AVG_POOL(3);
 #undef FLAMBEAU_AVG_POOL
-
-}  // namespace
 
 }  // namespace flambeau::ops
