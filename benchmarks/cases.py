@@ -52,8 +52,64 @@ def layer_norm(torch):
         yield lambda: torch.nn.functional.layer_norm(x, (1024,), weight, bias)
 
 
-def demo_training_step(torch):
-    """The step of examples/digits.py: 784-512-10, a batch of 128, AdamW."""
+def cnn_training_step(torch):
+    """The step of examples/digits.py: a batch of 128, AdamW."""
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 7 * 7, 128),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Linear(128, 10),
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    images, labels = torch.randn(128, 1, 28, 28), torch.randint(0, 10, (128,))
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+
+    yield step
+
+
+def lstm_training_step(torch):
+    """Two layers, 256 wide, 50 steps of a batch of 64, SGD."""
+    model = torch.nn.LSTM(256, 256, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    x = torch.randn(50, 64, 256)
+
+    def step():
+        optimizer.zero_grad()
+        model(x)[0].square().mean().backward()
+        optimizer.step()
+
+    yield step
+
+
+def conv2d(*shape, **options):
+    """A convolution: images, channels, height, width of the input, channels of the result."""
+
+    def case(torch):
+        n, c, h, w, o = shape
+        x, weight, bias = torch.randn(n, c, h, w), torch.randn(o, c, 3, 3), torch.randn(o)
+        with torch.no_grad():
+            yield lambda: torch.nn.functional.conv2d(x, weight, bias, padding=1, **options)
+
+    return case
+
+
+def mlp_training_step(torch):
+    """A perceptron 784-512-10, a batch of 128, AdamW."""
     model = torch.nn.Sequential(
         torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
     )
@@ -82,7 +138,11 @@ CASES = {
     "tanh f32 4M": on_four_million(lambda t, x, y: t.tanh(x)),
     "gelu f32 4M": on_four_million(lambda t, x, y: t.nn.functional.gelu(x)),
     "sum f32 4M": on_four_million(lambda t, x, y: x.sum()),
-    "training step, MLP 784-512-10, batch 128": demo_training_step,
+    "conv2d f32 64x32x28x28, 64 channels": conv2d(64, 32, 28, 28, 64),
+    "conv2d f32 8x64x56x56, 64 channels": conv2d(8, 64, 56, 56, 64),
+    "training step, perceptron": mlp_training_step,
+    "training step, CNN of the demo": cnn_training_step,
+    "training step, LSTM": lstm_training_step,
 }
 IMPORT = "import"
 
