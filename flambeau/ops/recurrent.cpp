@@ -34,24 +34,32 @@ void check_step(const Tensor& gates, const Tensor& h, int64_t count, const char*
 
 }  // namespace
 
+const Op<Tensor(const Tensor&, const Tensor&, const Tensor&, std::optional<Tensor>)> gates_of_step{
+    "_recurrent_gates(Tensor gates, Tensor h, Tensor weight, Tensor? bias) -> Tensor",
+    R"(gates + h weight^T + bias: [n, g], [n, h], [g, h], [g] -> [n, g].)",
+    [](const Tensor& gates, const Tensor& h, const Tensor& weight, std::optional<Tensor> bias) {
+      check_step(gates, h, 4, "lstm");
+      DType t = compute_type(h.dtype());
+      return to_dtype(prim::add(to_dtype(gates, t), projected(h, weight, bias)), h.dtype());
+    },
+    kFunction};
+
+// The gates come apart, so that the derivative computes each of them once.
 const Op<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                                    std::optional<Tensor>)>
-    lstm_step{
-        "_lstm_step(Tensor gates, Tensor h, Tensor c, Tensor weight, Tensor? bias) -> (Tensor, "
+                                    const Tensor&)>
+    lstm_cell{
+        "_lstm_cell(Tensor input, Tensor forget, Tensor cell, Tensor output, Tensor c) -> (Tensor, "
         "Tensor)",
-        R"(One step of an LSTM from the projected input `gates` [n, 4 * hidden] (input, forget, cell, output), h [n, proj] and
-c [n, hidden]: the next h (before a projection) and c, both [n, hidden]. Source: Hochreiter and Schmidhuber, "Long short-term
-memory", 1997.)",
-        [](const Tensor& gates, const Tensor& h, const Tensor& c, const Tensor& weight,
-           std::optional<Tensor> bias) {
-          check_step(gates, h, 4, "lstm");
-          DType t = compute_type(h.dtype());
-          Tensor g = prim::add(to_dtype(gates, t), projected(h, weight, bias));
-          Tensor in = sigmoid_of(part(g, 0, 4)), forget = sigmoid_of(part(g, 1, 4)),
-                 cell = prim::tanh(part(g, 2, 4)), out = sigmoid_of(part(g, 3, 4));
-          Tensor next = prim::add(prim::mul(forget, to_dtype(c, t)), prim::mul(in, cell));
-          Tensor result = prim::mul(out, prim::tanh(next));
-          return std::tuple{to_dtype(result, h.dtype()), to_dtype(next, c.dtype())};
+        R"(One step of an LSTM from its gates, before their functions, and c, all [n, hidden]: the next h (before a projection)
+and c. Source: Hochreiter and Schmidhuber, "Long short-term memory", 1997.)",
+        [](const Tensor& input, const Tensor& forget, const Tensor& cell, const Tensor& output,
+           const Tensor& c) {
+          DType t = compute_type(c.dtype());
+          auto ready = [&](const Tensor& x) { return to_dtype(x, t); };
+          Tensor next = prim::add(prim::mul(sigmoid_of(ready(forget)), ready(c)),
+                                  prim::mul(sigmoid_of(ready(input)), prim::tanh(ready(cell))));
+          Tensor result = prim::mul(sigmoid_of(ready(output)), prim::tanh(next));
+          return std::tuple{to_dtype(result, input.dtype()), to_dtype(next, c.dtype())};
         },
         kFunction};
 

@@ -4,11 +4,62 @@ import math
 
 import flambeau
 from flambeau import _C
+from flambeau.autograd import Function
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 from flambeau.nn.utils.rnn import PackedSequence
+
+
+class _Split(Function):
+    """Rows [sum of sizes, width] as a tensor for each step: one call on the tape for all."""
+
+    @staticmethod
+    def forward(ctx, data, sizes):
+        ctx.set_materialize_grads(False)
+        ctx.sizes, ctx.width = sizes, data.shape[1]
+        return tuple(data.split(sizes))
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        some = next(c for c in cotangents if c is not None)
+        filled = [
+            some.new_zeros((n, ctx.width)) if c is None else c
+            for c, n in zip(cotangents, ctx.sizes)
+        ]
+        return _Join.apply(*filled), None
+
+
+class _Parts(Function):
+    """Equal parts of the columns, whose cotangents are joined at once."""
+
+    @staticmethod
+    def forward(ctx, gates, count):
+        ctx.set_materialize_grads(False)
+        return gates.chunk(count, 1)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        some = next(c for c in cotangents if c is not None)
+        filled = [flambeau.zeros_like(some) if c is None else c for c in cotangents]
+        return flambeau.cat(filled, 1), None
+
+
+class _Join(Function):
+    """The inverse of _Split."""
+
+    @staticmethod
+    def forward(ctx, *steps):
+        ctx.sizes = [s.shape[0] for s in steps]
+        data = steps[0].new_empty((sum(ctx.sizes), steps[0].shape[1]))
+        for place, step in zip(data.split(ctx.sizes), steps):
+            place.copy_(step)
+        return data
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return _Split.apply(cotangent, ctx.sizes)
 
 
 class RNNBase(Module):
@@ -116,48 +167,41 @@ class RNNBase(Module):
         """The next state, a tuple whose first element is h."""
         raise NotImplementedError(f"{type(self).__name__} has no step")
 
-    def _direction(self, steps, state, suffix, backwards):
-        """steps: list of [n of the step, width] in time; returns results in time and the state."""
+    def _direction(self, data, sizes, state, suffix, backwards):
+        """data [sum of sizes, width]: the steps in time; returns the same of results, the state."""
         weight = getattr(self, f"weight_hh{suffix}")
         bias = getattr(self, f"bias_hh{suffix}", None)
         projection = getattr(self, f"weight_hr{suffix}", None)
-        sizes = [s.shape[0] for s in steps]
-        gates = F.linear(
-            flambeau.cat(steps),
-            getattr(self, f"weight_ih{suffix}"),
-            getattr(self, f"bias_ih{suffix}", None),
-        ).split(sizes)
-        results = [None] * len(steps)
-        order = range(len(steps) - 1, -1, -1) if backwards else range(len(steps))
+        own = getattr(self, f"bias_ih{suffix}", None)
+        gates = _Split.apply(F.linear(data, getattr(self, f"weight_ih{suffix}"), own), sizes)
+        results = [None] * len(sizes)
+        order = range(len(sizes) - 1, -1, -1) if backwards else range(len(sizes))
         for t in order:
             n = sizes[t]
-            now = state if n == state[0].shape[0] else tuple(s[:n] for s in state)
+            whole = n == state[0].shape[0]
+            now = state if whole else tuple(s[:n] for s in state)
             new = self._step(gates[t], now, weight, bias, projection)
             results[t] = new[0]
             # Sequences that have ended, or not begun, keep their state.
-            whole = n == state[0].shape[0]
             state = new if whole else tuple(flambeau.cat([a, b[n:]]) for a, b in zip(new, state))
-        return results, state
+        return _Join.apply(*results), state
 
-    def _run(self, steps, states):
-        """All layers over a list of steps; states: tuple of [layers * directions, n, width]."""
+    def _run(self, data, sizes, states):
+        """All layers; states: tuple of [layers * directions, n, width]."""
         finals = []
         for layer in range(self.num_layers):
             outputs = []
             for direction, suffix in enumerate(("", "_reverse")[: 1 + self.bidirectional]):
                 index = layer * (1 + self.bidirectional) + direction
                 state = tuple(s[index] for s in states)
-                results, state = self._direction(steps, state, f"_l{layer}{suffix}", direction == 1)
-                outputs.append(results)
+                name = f"_l{layer}{suffix}"
+                result, state = self._direction(data, sizes, state, name, direction == 1)
+                outputs.append(result)
                 finals.append(state)
-            if self.bidirectional:
-                steps = [flambeau.cat(pair, 1) for pair in zip(*outputs)]
-            else:
-                steps = outputs[0]
+            data = flambeau.cat(outputs, 1) if self.bidirectional else outputs[0]
             if self.dropout and self.training and layer + 1 < self.num_layers:
-                sizes = [s.shape[0] for s in steps]
-                steps = F.dropout(flambeau.cat(steps), self.dropout, True).split(sizes)
-        return steps, tuple(flambeau.stack(parts) for parts in zip(*finals))
+                data = F.dropout(data, self.dropout, True)
+        return data, tuple(flambeau.stack(parts) for parts in zip(*finals))
 
     def _forward(self, input, states, widths):
         packed = isinstance(input, PackedSequence)
@@ -166,15 +210,16 @@ class RNNBase(Module):
         batched = packed or x.dim() == 3
         if packed:
             sizes = input.batch_sizes.tolist()
-            steps, count = list(x.split(sizes)), sizes[0]
+            count = sizes[0]
         else:
             if not batched:
                 x = x.unsqueeze(1)
                 states = None if states is None else tuple(s.unsqueeze(1) for s in states)
             elif self.batch_first:
                 x = x.transpose(0, 1)
-            steps, count = list(x.unbind(0)), x.shape[1]
-            if not steps:
+            count = x.shape[1]
+            sizes = [count] * x.shape[0]
+            if not sizes:
                 raise RuntimeError(f"{self.mode}: Expected sequence length to be larger than 0")
         if states is None:
             states = tuple(self._zeros(x, count, width) for width in widths)
@@ -183,13 +228,15 @@ class RNNBase(Module):
                 self._check_state(state, name, count, width)
             if packed and input.sorted_indices is not None:
                 states = tuple(s.index_select(1, input.sorted_indices) for s in states)
-        steps, states = self._run(steps, states)
+        data, states = self._run(x.reshape(-1, x.shape[-1]), sizes, states)
         if packed:
-            result = input._replace(data=flambeau.cat(list(steps)))
+            result = input._replace(data=data)
             if input.unsorted_indices is not None:
                 states = tuple(s.index_select(1, input.unsorted_indices) for s in states)
             return result, states
-        result = flambeau.stack(list(steps), 1 if self.batch_first and batched else 0)
+        result = data.reshape(len(sizes), count, data.shape[1])
+        if self.batch_first and batched:
+            result = result.transpose(0, 1)
         if not batched:
             result, states = result.squeeze(1), tuple(s.squeeze(1) for s in states)
         return result, states
@@ -267,7 +314,8 @@ class LSTM(RNNBase):
         super().__init__("LSTM", input_size, hidden_size, num_layers, *args, **options)
 
     def _step(self, gates, state, weight, bias, projection):
-        h, c = _C._lstm_step(gates, state[0], state[1], weight, bias)
+        gates = _C._recurrent_gates(gates, state[0], weight, bias)
+        h, c = _C._lstm_cell(*_Parts.apply(gates, 4), state[1])
         return (h if projection is None else F.linear(h, projection), c)
 
     def forward(self, input, hx=None):
@@ -351,7 +399,8 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         gates, (h, c), batched = self._prepared(input, hx, 2)
-        h, c = _C._lstm_step(gates, h, c, self.weight_hh, self.bias_hh)
+        gates = _C._recurrent_gates(gates, h, self.weight_hh, self.bias_hh)
+        h, c = _C._lstm_cell(*_Parts.apply(gates, 4), c)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
